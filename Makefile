@@ -1,0 +1,37 @@
+# Every target makes .venv on first use (Python 3.11 or newer with its venv module is all it needs).
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+
+.PHONY: help install demo test lint types clean
+
+help:
+	@echo "make demo     train CQL and SA-CQL on a small task and show the result"
+	@echo "make test     run the tests (WORKERS=$(WORKERS) processes)"
+	@echo "make lint     ruff"
+	@echo "make types    mypy"
+	@echo "make clean    remove .venv and caches"
+
+# The stamp is written last, so that an interrupted installation starts over.
+.venv/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@
+
+install: .venv/.installed
+
+demo: .venv/.installed
+	$(BIN)/sapp demo
+
+# By file, so that what a file trains is compiled in one process only.
+test: .venv/.installed
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+
+lint: .venv/.installed
+	$(BIN)/ruff check .
+
+types: .venv/.installed
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

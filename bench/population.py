@@ -1,0 +1,87 @@
+"""Speed of a population's phases: run-steps a second by precision and number of members.
+
+python bench/population.py --members 15 30 --precision bf16 tf32 --hidden 256,256,256
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import jax
+import numpy as np
+
+import sapp
+from sapp.data import Dataset
+from sapp.ratios import DualDICE, control
+from sapp.training.device_data import DeviceData, spec_of
+from sapp.training.phases import Phase
+from sapp.training.population import Member, Population
+
+PHASES = {
+    "base": Phase("base", 0, base=True, ratio=False, weighted=False),
+    "ratio": Phase("ratio", 0, base=False, ratio=True, weighted=False),
+    "joint": Phase("joint", 0),
+}
+
+
+def dataset(observations: int, actions: int, rows: int) -> Dataset:
+    rng = np.random.default_rng(0)
+    observation = rng.normal(size=(rows + 1, observations)).astype(np.float32)
+    return Dataset(
+        observation[:-1],
+        np.tanh(rng.normal(size=(rows, actions))).astype(np.float32),
+        rng.normal(size=rows).astype(np.float32),
+        observation[1:],
+        rng.random(rows) < 0.002,
+        np.zeros(rows, bool),
+    )
+
+
+def measure(population: Population, phase: Phase, seconds: float) -> tuple[float, float]:
+    learner = population.init()
+    sums = population.empty_sums(learner, phase)
+    began = time.perf_counter()
+    learner, sums = population.run(learner, sums, phase, 3)
+    jax.block_until_ready(learner)
+    compiled = time.perf_counter() - began
+    steps, rates = 10, []
+    for _ in range(4):
+        began = time.perf_counter()
+        learner, sums = population.run(learner, sums, phase, steps)
+        jax.block_until_ready(learner)
+        took = time.perf_counter() - began
+        rates.append(steps * len(population.members) / took)
+        steps = max(10, int(steps * seconds / took))
+    return compiled, float(np.median(rates[1:]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--members", type=int, nargs="+", default=[1])
+    parser.add_argument("--precision", nargs="+", default=["float32"])
+    parser.add_argument("--phases", nargs="+", default=list(PHASES))
+    parser.add_argument("--hidden", default="256,256,256")
+    parser.add_argument("--observations", type=int, default=17)
+    parser.add_argument("--actions", type=int, default=6)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    options = parser.parse_args()
+    data = dataset(options.observations, options.actions, options.rows)
+    hidden = tuple(int(width) for width in options.hidden.split(","))
+    for precision in options.precision:
+        for count in options.members:
+            weights = control(DualDICE(), "real")
+            algorithm = sapp.CQL(weights=weights, hidden=hidden, precision=precision)
+            members = [Member(str(seed), algorithm, 0, seed) for seed in range(count)]
+            population = Population(members, DeviceData.of([data]), [spec_of(data)])
+            for name in options.phases:
+                compiled, rate = measure(population, PHASES[name], options.seconds)
+                print(
+                    f"{precision:8} {count:3} members  {name:6} {rate:10,.0f} run-steps/s  (compile {compiled:.1f} s)",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Offline reinforcement learning with state-aware proximal pessimism.
+
+>>> import sapp
+>>> data = sapp.load("hopper_medium-v2.hdf5")                           # doctest: +SKIP
+>>> run = sapp.train(sapp.CQL(weights=sapp.DualDICE()), data, seeds=3)  # doctest: +SKIP
+>>> run.policy(data.observation[0])                                     # doctest: +SKIP
+
+Names are imported when first used, so ``import sapp`` is cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "CQL": "sapp.algorithms",
+    "Algorithm": "sapp.algorithms",
+    "preset": "sapp.algorithms.presets",
+    "Clip": "sapp.ratios",
+    "ConstantWeights": "sapp.ratios",
+    "DualDICE": "sapp.ratios",
+    "Identity": "sapp.ratios",
+    "LogMinMax": "sapp.ratios",
+    "MatchedWeights": "sapp.ratios",
+    "Power": "sapp.ratios",
+    "RandomWeights": "sapp.ratios",
+    "ShuffledWeights": "sapp.ratios",
+    "StateWeights": "sapp.ratios",
+    "Uniform": "sapp.ratios",
+    "Dataset": "sapp.data",
+    "load": "sapp.data",
+    "save_npz": "sapp.data",
+    "Phase": "sapp.training",
+    "Run": "sapp.training",
+    "resume": "sapp.training",
+    "sa_protocol": "sapp.training",
+    "train": "sapp.training",
+    "SappError": "sapp.errors",
+}
+
+__all__ = [*_HOME, "__version__"]
+
+if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brings
+    from sapp.algorithms import CQL as CQL
+    from sapp.algorithms import Algorithm as Algorithm
+    from sapp.algorithms.presets import preset as preset
+    from sapp.data import Dataset as Dataset
+    from sapp.data import load as load
+    from sapp.data import save_npz as save_npz
+    from sapp.errors import SappError as SappError
+    from sapp.ratios import Clip as Clip
+    from sapp.ratios import ConstantWeights as ConstantWeights
+    from sapp.ratios import DualDICE as DualDICE
+    from sapp.ratios import Identity as Identity
+    from sapp.ratios import LogMinMax as LogMinMax
+    from sapp.ratios import MatchedWeights as MatchedWeights
+    from sapp.ratios import Power as Power
+    from sapp.ratios import RandomWeights as RandomWeights
+    from sapp.ratios import ShuffledWeights as ShuffledWeights
+    from sapp.ratios import StateWeights as StateWeights
+    from sapp.ratios import Uniform as Uniform
+    from sapp.training import Phase as Phase
+    from sapp.training import Run as Run
+    from sapp.training import resume as resume
+    from sapp.training import sa_protocol as sa_protocol
+    from sapp.training import train as train
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sapp' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

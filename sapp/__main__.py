@@ -1,0 +1,8 @@
+"""``python -m sapp`` is the ``sapp`` command."""
+
+import sys
+
+from sapp.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,191 @@
+"""Conservative Q-learning, CQL(H), for continuous actions; with ratio weights it is SA-CQL."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.algorithms.actor_critic import ADAM, actor_loss, adam_step, bootstrap_target, temperature_loss
+from sapp.algorithms.base import Algorithm, Metrics
+from sapp.errors import SappError
+from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
+from sapp.networks.mlp import check_precision
+from sapp.ratios import StateWeights, Uniform
+from sapp.spec import Batch, Spec
+from sapp.tree import polyak
+
+ALPHA_SCALES = {"d3rlpy-v1": 0.5, "per-critic": 1.0, "half-td": 2.0}
+"""What α multiplies beside each critic's plain mean squared TD error. d3rlpy v1 averages the penalty over the two
+critics but sums their TD errors (α/2 each; the paper's scores live on this scale); the original CQL, CORL and d3rlpy
+v2 use α; the paper's printed objective has ½TD, that is 2α."""
+
+
+class CQLState(eqx.Module):
+    """Networks, temperature and optimisers; critics carry a leading axis of two."""
+
+    actor: GaussianActor
+    critics: StateActionNetwork
+    targets: StateActionNetwork
+    log_temperature: Array
+    actor_optimiser: Any
+    critic_optimiser: Any
+    temperature_optimiser: Any
+
+
+class CQL(Algorithm):
+    """CQL(H) on soft actor-critic. ``CQL(weights=DualDICE())`` is SA-CQL.
+
+    Per critic i, with the batch mean E_B and state weights w (see ``sapp.ratios``):
+
+        loss_i = E_B[(Q_i(s,a) − y)²] + c·α·E_B[w(s)·(L_i(s) − Q_i(s,a))],   y = r + γ(1−terminal)·min_j Q̄_j(s', a')
+
+        L_i(s) = log Σ exp over 3·n actions of Q_i(s,ã) − log q(ã):
+                 ã ~ π(·|s) and ã ~ π(·|s'), each with its own log π, and ã ~ U(−1,1)^|A| with −|A| log 2
+
+    c by ``alpha_scale``. ``backup`` chooses a' and V(s'): ``mode`` (the tanh-mean action, the default), ``sample``
+    (a' ~ π, as the original CQL) or ``soft`` (a' ~ π with −τ·log π: then α = 0 is exactly SAC). Order within a step:
+    temperature, critics, actor, target networks, all on one batch.
+
+    Defaults: the paper's Table "Hyperparameters for SA-CQL on continuous control" and, where it is silent, d3rlpy v1's
+    published CQL script.
+    """
+
+    alpha: float = 5.0
+    discount: float = 0.99
+    critic_lr: float = 3e-4
+    actor_lr: float = 1e-4
+    temperature_lr: float = 1e-4
+    initial_temperature: float = 1.0
+    tau: float = 0.005
+    weights: StateWeights = Uniform()
+    hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256, 256))
+    action_samples: int = eqx.field(static=True, default=10)
+    batch_size: int = eqx.field(static=True, default=256)
+    backup: Literal["mode", "sample", "soft"] = eqx.field(static=True, default="mode")
+    alpha_scale: Literal["d3rlpy-v1", "per-critic", "half-td"] = eqx.field(static=True, default="d3rlpy-v1")
+    precision: Precision = eqx.field(static=True, default="float32")
+
+    def __check_init__(self) -> None:
+        check_precision(self.precision)
+        if self.backup not in ("mode", "sample", "soft"):
+            raise SappError(f"backup {self.backup!r} is unknown: use mode, sample or soft")
+        if self.alpha_scale not in ALPHA_SCALES:
+            raise SappError(f"alpha_scale {self.alpha_scale!r} is unknown: use {', '.join(ALPHA_SCALES)}")
+        if self.action_samples < 1 or self.batch_size < 1 or not self.hidden:
+            raise SappError("action_samples and batch_size must be at least 1 and hidden must name at least one layer")
+
+    def init(self, key: Array, spec: Spec) -> CQLState:
+        """Fresh networks; the targets start as copies of the critics."""
+        actor_key, critic_key = jax.random.split(key)
+        sizes = spec.observation_size, spec.action_size
+        actor = GaussianActor(actor_key, *sizes, self.hidden, self.precision)
+        critics = jax.vmap(lambda k: StateActionNetwork(k, *sizes, self.hidden, self.precision))(
+            jax.random.split(critic_key, 2)
+        )
+        log_temperature = jnp.log(jnp.asarray(self.initial_temperature, jnp.float32))
+        return CQLState(
+            actor, critics, critics, log_temperature,
+            ADAM.init(actor), ADAM.init(critics), ADAM.init(log_temperature),
+        )  # fmt: skip
+
+    def policy(self, state: CQLState) -> GaussianActor:
+        """The actor."""
+        return state.actor
+
+    def update(self, state: CQLState, batch: Batch, weights: Array, key: Array) -> tuple[CQLState, Metrics]:
+        """Temperature, critics, actor and targets, once each."""
+        here_key, next_key, uniform_key, actor_key, backup_key = jax.random.split(key, 5)
+        distribution, next_distribution = state.actor(batch.observation), state.actor(batch.next_observation)
+        proposals = propose(
+            distribution.sample_many(here_key, self.action_samples),
+            next_distribution.sample_many(next_key, self.action_samples),
+            uniform_key,
+        )
+
+        temperature_gradient = jax.grad(temperature_loss)(
+            state.log_temperature, proposals[1][:, 0], -float(batch.action.shape[-1])
+        )
+        log_temperature, temperature_optimiser = adam_step(
+            state.log_temperature, temperature_gradient, state.temperature_optimiser, self.temperature_lr
+        )
+        temperature = jnp.exp(log_temperature)
+
+        if self.backup == "mode":
+            next_action, next_log_prob = next_distribution.mode(), jnp.float32(0.0)
+        else:
+            next_action, next_log_prob = next_distribution.sample(backup_key)
+        next_value = jnp.min(ensemble(state.targets, batch.next_observation, next_action), axis=0)
+        if self.backup == "soft":
+            next_value = next_value - temperature * next_log_prob
+        target = bootstrap_target(batch, next_value, self.discount)
+        coefficient = ALPHA_SCALES[self.alpha_scale] * jnp.asarray(self.alpha, jnp.float32)
+        (loss, critic_metrics), gradient = jax.value_and_grad(critic_loss, has_aux=True)(
+            state.critics, batch, target, proposals, weights, coefficient
+        )
+        critics, critic_optimiser = adam_step(state.critics, gradient, state.critic_optimiser, self.critic_lr)
+
+        (policy_loss, log_prob), gradient = jax.value_and_grad(actor_loss, has_aux=True)(
+            state.actor, critics, temperature, batch, actor_key
+        )
+        actor, actor_optimiser = adam_step(state.actor, gradient, state.actor_optimiser, self.actor_lr)
+        new = CQLState(
+            actor, critics, polyak(state.targets, critics, self.tau), log_temperature,
+            actor_optimiser, critic_optimiser, temperature_optimiser,
+        )  # fmt: skip
+        return new, critic_metrics | {
+            "loss": loss + policy_loss,
+            "actor/loss": policy_loss,
+            "actor/entropy": -log_prob,
+            "actor/temperature": temperature,
+            "critic/target": jnp.mean(target),
+        }
+
+
+Proposals = tuple[Array, Array]
+
+
+def propose(here: Proposals, there: Proposals, key: Array) -> Proposals:
+    """CQL(H)'s importance proposals: actions [B, 3n, A] and their log-densities [B, 3n], without gradient.
+
+    Actions drawn at s' are scored at s but keep their density at s', as d3rlpy and the original code do.
+    """
+    action, log_prob = here
+    uniform = jax.random.uniform(key, action.shape, minval=-1.0, maxval=1.0)
+    uniform_log_prob = jnp.full_like(log_prob, action.shape[-1] * math.log(0.5))
+    actions = jnp.concatenate([action, there[0], uniform], axis=1)
+    log_probs = jnp.concatenate([log_prob, there[1], uniform_log_prob], axis=1)
+    return jax.lax.stop_gradient((actions, log_probs))
+
+
+def conservative_penalty(scores: Array, log_probs: Array, value: Array) -> Array:
+    """L_i(s) − Q_i(s,a) per critic and state, [2, B]: log-sum-exp of Q over the proposals minus Q of the logged
+    action."""
+    return jax.nn.logsumexp(scores - log_probs, axis=-1) - value
+
+
+def critic_loss(
+    critics: StateActionNetwork, batch: Batch, target: Array, proposals: Proposals, weights: Array, coefficient: Array
+) -> tuple[Array, Metrics]:
+    """Σ_i E_B[(Q_i(s,a) − y)²] + coefficient·E_B[w(s)·(L_i(s) − Q_i(s,a))].
+
+    The logged action is scored in the same pass as the proposals, as the last of 3n + 1.
+    """
+    actions, log_probs = proposals
+    scores = ensemble(critics, batch.observation, jnp.concatenate([actions, batch.action[:, None]], axis=1))
+    value = scores[..., -1]
+    penalty = conservative_penalty(scores[..., :-1], log_probs, value)
+    td = jnp.sum(jnp.mean(jnp.square(value - target), axis=-1))
+    conservative = jnp.sum(jnp.mean(jax.lax.stop_gradient(weights) * penalty, axis=-1))
+    loss = td + coefficient * conservative
+    return loss, {
+        "critic/loss": loss,
+        "critic/td": td / 2.0,
+        "critic/penalty": jnp.mean(penalty),
+        "critic/weighted_penalty": conservative / 2.0,
+        "critic/value": jnp.mean(value),
+    }

@@ -1,0 +1,98 @@
+"""One call for every kind of data."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from sapp.data import d4rl, minari, tables
+from sapp.data.arrays import load_mapping, load_npz
+from sapp.data.dataset import Dataset
+from sapp.data.files import Options, did_you_mean, given, require_file
+from sapp.errors import SappError
+
+ACCEPTED = (
+    "a path ending in .hdf5, .h5, .parquet, .csv, .csv.gz or .npz, a D4RL name such as hopper-medium-v2, "
+    "a Minari id such as minari:mujoco/hopper/medium-v0, a dictionary of arrays, or a Dataset"
+)
+"""What ``load`` takes, in words."""
+
+
+def load(
+    source: Dataset | str | os.PathLike[str] | Mapping[str, ArrayLike],
+    *,
+    name: str | None = None,
+    environment: str | None = None,
+    physics: str | None = None,
+    action_low: ArrayLike | None = None,
+    action_high: ArrayLike | None = None,
+    max_episode_steps: int | None = None,
+    columns: tables.Columns | Mapping[str, Any] | str | Path | None = None,
+    mirror: str | None = None,
+    progress: d4rl.Progress | None = None,
+) -> Dataset:
+    """Load a dataset from whatever holds it.
+
+    Args:
+        source: a path (.hdf5, .h5, .parquet, .csv, .csv.gz, .npz), a D4RL name, a Minari id (with or without
+            "minari:" in front), a dictionary of arrays, or a dataset, which is returned as it is.
+        name: in place of the one that follows from the source.
+        environment: in place of the one that follows from the source.
+        physics: in place of the one that follows from the source.
+        action_low: in place of the bounds that follow from the source.
+        action_high: in place of the bounds that follow from the source.
+        max_episode_steps: step limit, to find time-outs that the source does not mark.
+        columns: for Parquet and CSV, see ``Columns``: one, a dictionary, or the path of a TOML file.
+        mirror: for D4RL names, where to download from instead of the published address.
+        progress: for D4RL names, called with bytes done and bytes in all.
+    """
+    options: Options = {
+        "name": name,
+        "environment": environment,
+        "physics": physics,
+        "action_low": action_low,
+        "action_high": action_high,
+        "max_episode_steps": max_episode_steps,
+    }
+    if isinstance(source, Dataset):
+        return _as_is(source, given(options))
+    if isinstance(source, Mapping):
+        return load_mapping(source, **options)
+    if not isinstance(source, (str, os.PathLike)):
+        raise SappError(f"cannot load a {type(source).__name__}; give {ACCEPTED}")
+    text, path = os.fspath(source), Path(source).expanduser()
+    if path.name.lower().endswith((".parquet", ".csv", ".csv.gz")):
+        return tables.load_table(path, columns=columns, **options)
+    if columns is not None:
+        raise SappError(f"{text}: columns map Parquet and CSV files only; leave the option out")
+    if path.suffix.lower() in (".hdf5", ".h5"):
+        return d4rl.load_hdf5(path, **options)
+    if path.suffix.lower() == ".npz":
+        return load_npz(path, **options)
+    if text.startswith("minari:"):
+        return minari.load_minari(text.removeprefix("minari:"), **options)
+    if d4rl.is_name(text):
+        return d4rl.load_d4rl(text, mirror=mirror, progress=progress, **options)
+    if path.exists():
+        if path.is_dir():
+            require_file(path)
+        raise SappError(f"{text}: unknown file ending {path.suffix!r}; give {ACCEPTED}")
+    if re.fullmatch(r"[\w./+-]+-v\d+", text):
+        if "/" in text or minari.is_local(text):
+            return minari.load_minari(text, **options)
+        raise SappError(
+            f"{text}: no such D4RL or local Minari dataset{did_you_mean(text, d4rl.PUBLISHED)}; give {ACCEPTED}"
+        )
+    raise SappError(f"{text}: no such file or dataset{did_you_mean(text, d4rl.PUBLISHED)}; give {ACCEPTED}")
+
+
+def _as_is(dataset: Dataset, options: dict[str, Any]) -> Dataset:
+    if "max_episode_steps" in options:
+        raise SappError(f"{dataset.name}: max_episode_steps is for files; a Dataset already knows where episodes end")
+    return replace(dataset, **options) if options else dataset

@@ -1,0 +1,129 @@
+"""Multilayer perceptrons with one switch for matrix precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.errors import SappError
+
+Precision = Literal["float32", "tf32", "bf16"]
+"""How matrix products are computed: exactly in float32, in TF32 where the device has it, or from bf16 operands."""
+
+_LAX_PRECISION = {"float32": jax.lax.Precision.HIGHEST, "tf32": jax.lax.Precision.DEFAULT, "bf16": None}
+
+
+def check_precision(precision: str) -> None:
+    """Refuse an unknown precision by name."""
+    if precision not in get_args(Precision):
+        raise SappError(f"precision {precision!r} is unknown: use one of {', '.join(get_args(Precision))}")
+
+
+def matmul(x: Array, weight: Array, precision: Precision) -> Array:
+    """Product ``x @ weight`` at the given precision; with bf16 the result stays bf16 (half the memory traffic)."""
+    if precision == "bf16":
+        return jnp.matmul(x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16))
+    return jnp.matmul(x, weight, precision=_LAX_PRECISION[precision])
+
+
+class Linear(eqx.Module):
+    """Affine map with PyTorch's default initialisation: weight and bias uniform in ±1/√fan_in."""
+
+    weight: Array
+    bias: Array
+
+    def __init__(self, key: Array, inputs: int, outputs: int, scale: float = 1.0) -> None:
+        bound = scale / inputs**0.5
+        weight_key, bias_key = jax.random.split(key)
+        self.weight = jax.random.uniform(weight_key, (inputs, outputs), minval=-bound, maxval=bound)
+        self.bias = jax.random.uniform(bias_key, (outputs,), minval=-bound, maxval=bound)
+
+    def __call__(self, x: Array, precision: Precision) -> Array:
+        """Apply to the last axis of ``x``."""
+        y = matmul(x, self.weight, precision)
+        return y + self.bias.astype(y.dtype)
+
+
+class MLP(eqx.Module):
+    """ReLU network; the result is float32 whatever the precision inside.
+
+    ``scale`` shrinks the initial weights of the last layer, ``bias`` (if given) sets its initial bias.
+    """
+
+    layers: tuple[Linear, ...]
+    precision: Precision = eqx.field(static=True)
+
+    def __init__(
+        self,
+        key: Array,
+        inputs: int,
+        hidden: Sequence[int],
+        outputs: int,
+        precision: Precision = "float32",
+        *,
+        scale: float = 1.0,
+        bias: float | None = None,
+    ) -> None:
+        widths = [inputs, *hidden, outputs]
+        keys = jax.random.split(key, len(widths) - 1)
+        scales = [1.0] * (len(widths) - 2) + [scale]
+        layers = [Linear(k, i, o, s) for k, i, o, s in zip(keys, widths[:-1], widths[1:], scales, strict=True)]
+        if bias is not None:
+            layers[-1] = eqx.tree_at(lambda layer: layer.bias, layers[-1], jnp.full((outputs,), bias))
+        self.layers = tuple(layers)
+        self.precision = precision
+
+    def __call__(self, x: Array) -> Array:
+        """Map ``[..., inputs]`` to ``[..., outputs]``."""
+        for layer in self.layers[:-1]:
+            x = jax.nn.relu(layer(x, self.precision))
+        return self.layers[-1](x, self.precision).astype(jnp.float32)
+
+
+class StateActionNetwork(eqx.Module):
+    """A scalar function of a state and an action, ``Q(s, a)`` or a density ratio.
+
+    The first layer's product with the state is computed once a state and shared by all of that state's actions: CQL
+    scores thirty of them.
+    """
+
+    mlp: MLP
+    state_size: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        key: Array,
+        state_size: int,
+        action_size: int,
+        hidden: Sequence[int],
+        precision: Precision = "float32",
+        *,
+        scale: float = 1.0,
+        bias: float | None = None,
+    ) -> None:
+        if not hidden:
+            raise SappError("hidden sizes are empty: a critic needs at least one hidden layer")
+        self.mlp = MLP(key, state_size + action_size, hidden, 1, precision, scale=scale, bias=bias)
+        self.state_size = state_size
+
+    def __call__(self, state: Array, action: Array) -> Array:
+        """Score ``state [B, S]`` with ``action [B, A]`` → ``[B]``, or with ``action [B, K, A]`` → ``[B, K]``."""
+        first, *rest = self.mlp.layers
+        precision = self.mlp.precision
+        of_state = matmul(state, first.weight[: self.state_size], precision)
+        of_action = matmul(action, first.weight[self.state_size :], precision)
+        of_state = of_state + first.bias.astype(of_state.dtype)
+        x = jax.nn.relu((of_state[:, None, :] if action.ndim == 3 else of_state) + of_action)
+        for layer in rest[:-1]:
+            x = jax.nn.relu(layer(x, precision))
+        return rest[-1](x, precision).astype(jnp.float32)[..., 0]
+
+
+def ensemble(network: StateActionNetwork, state: Array, action: Array) -> Array:
+    """Evaluate a network whose parameters carry a leading member axis: ``[members, B]`` or ``[members, B, K]``."""
+    return jax.vmap(lambda member: member(state, action))(network)

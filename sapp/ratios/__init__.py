@@ -1,0 +1,32 @@
+"""How pessimism is spread over states: occupancy ratios, the map from ratios to weights, and the controls."""
+
+from sapp.ratios.base import StateWeights, Uniform
+from sapp.ratios.controls import (
+    KINDS,
+    ConstantWeights,
+    Control,
+    MatchedWeights,
+    RandomWeights,
+    ShuffledWeights,
+    control,
+)
+from sapp.ratios.dualdice import DualDICE
+from sapp.ratios.transforms import Clip, Identity, LogMinMax, Power, Transform
+
+__all__ = [
+    "KINDS",
+    "Clip",
+    "ConstantWeights",
+    "Control",
+    "DualDICE",
+    "Identity",
+    "LogMinMax",
+    "MatchedWeights",
+    "Power",
+    "RandomWeights",
+    "ShuffledWeights",
+    "StateWeights",
+    "Transform",
+    "Uniform",
+    "control",
+]

@@ -1,0 +1,118 @@
+"""Controls: weights that share everything with the real ones except what they know of the states.
+
+A claim that state-aware pessimism helps is a claim against these (their mean weight is the same), not against CQL.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.errors import SappError
+from sapp.networks import GaussianActor
+from sapp.ratios.base import Metrics, StateWeights
+from sapp.spec import Batch, Spec
+
+KINDS = ("real", "shuffled", "matched", "random", "uniform")
+"""What a control does with the real weights: keep them, permute them over the batch, replace each by their batch mean,
+draw uniformly from their range, or ignore them (CQL)."""
+
+
+class ConstantWeights(StateWeights):
+    """w(s) = value: the base algorithm at weight α·value."""
+
+    value: float = 1.0
+
+    def bounds(self) -> tuple[Array, Array]:
+        """The value, twice."""
+        return jnp.asarray(self.value, jnp.float32), jnp.asarray(self.value, jnp.float32)
+
+    def weights(self, state: Any, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+        """The value for every state."""
+        return jnp.full_like(batch.reward, self.value), {}
+
+
+class RandomWeights(StateWeights):
+    """w(s) ~ U(low, high), drawn anew each step: the paper's s-SA-CQL."""
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def bounds(self) -> tuple[Array, Array]:
+        """[low, high]."""
+        return jnp.asarray(self.low, jnp.float32), jnp.asarray(self.high, jnp.float32)
+
+    def weights(self, state: Any, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+        """Uniform draws."""
+        low, high = self.bounds()
+        return low + (high - low) * jax.random.uniform(key, batch.reward.shape), {}
+
+
+class Control(StateWeights):
+    """The weights of ``of``, or one of its controls, chosen by ``kind`` (an index into ``KINDS``).
+
+    The kind is a number, not structure: real weights and all their controls train side by side in one compiled
+    population, with the same estimator, the same batches and the same health rule.
+    """
+
+    of: StateWeights
+    kind: int = 0
+
+    def __check_init__(self) -> None:
+        if isinstance(self.kind, int) and not 0 <= self.kind < len(KINDS):
+            raise SappError(f"control kind {self.kind} is unknown: use 0..{len(KINDS) - 1} for {', '.join(KINDS)}")
+
+    @property
+    def learns(self) -> bool:
+        """As the controlled weights: a control is trained through the same phases."""
+        return self.of.learns
+
+    def bounds(self) -> tuple[Array, Array]:
+        """As the controlled weights."""
+        return self.of.bounds()
+
+    def init(self, key: Array, spec: Spec) -> Any:
+        """State of the controlled weights."""
+        return self.of.init(key, spec)
+
+    def update(
+        self, state: Any, batch: Batch, policy: GaussianActor, discount: Array, key: Array
+    ) -> tuple[Any, Metrics]:
+        """Learning step of the controlled weights."""
+        return self.of.update(state, batch, policy, discount, key)
+
+    def weights(self, state: Any, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+        """The chosen control of the real weights."""
+        real_key, own_key = jax.random.split(key)
+        real, metrics = self.of.weights(state, batch, policy, real_key)
+        low, high = self.bounds()
+        choices = jnp.stack(
+            [
+                real,
+                jax.random.permutation(own_key, real),
+                jnp.full_like(real, jnp.mean(real)),
+                low + (high - low) * jax.random.uniform(own_key, real.shape),
+                jnp.ones_like(real),
+            ]
+        )
+        return choices[jnp.asarray(self.kind, jnp.int32)], metrics
+
+
+def control(of: StateWeights, kind: str) -> Control:
+    """The named control (see ``KINDS``) of the given weights."""
+    if kind not in KINDS:
+        raise SappError(f"control {kind!r} is unknown: use one of {', '.join(KINDS)}")
+    return Control(of, KINDS.index(kind))
+
+
+def ShuffledWeights(of: StateWeights) -> Control:
+    """The real weights permuted over the batch: same histogram, no knowledge of the state."""
+    return control(of, "shuffled")
+
+
+def MatchedWeights(of: StateWeights) -> Control:
+    """Every weight is the batch mean of the real ones: the base algorithm at the matched mean weight."""
+    return control(of, "matched")

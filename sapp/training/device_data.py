@@ -1,0 +1,103 @@
+"""Datasets resident on the device, and the batches drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from sapp.spec import Batch, Spec
+
+if TYPE_CHECKING:
+    from sapp.data import Dataset
+
+
+class DeviceData(eqx.Module):
+    """Datasets of one shape, stacked and padded: arrays [D, N, …]; padding is never drawn."""
+
+    observation: Array
+    action: Array
+    reward: Array
+    next_observation: Array
+    terminal: Array
+    starts: Array
+    sizes: Array
+    start_counts: Array
+
+    slots: Array
+    """Where dataset number d of the run lies in the stack: a group holds only the datasets its members use."""
+
+    @classmethod
+    def empty(cls, observation_size: int, action_size: int) -> DeviceData:
+        """One row of zeros: enough to trace a program, not to train."""
+        observation, scalar = jnp.zeros((1, 1, observation_size)), jnp.zeros((1, 1))
+        index, count = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
+        action = jnp.zeros((1, 1, action_size))
+        return cls(observation, action, scalar, observation, scalar, index, count, count, index[0])
+
+    @classmethod
+    def of(
+        cls, datasets: Sequence[Dataset], numbers: Sequence[int] | None = None, total: int | None = None
+    ) -> DeviceData:
+        """Upload datasets; actions are scaled to [−1, 1].
+
+        ``numbers`` are the datasets' numbers among the ``total`` of the run (default: 0, 1, …).
+        """
+        numbers = range(len(datasets)) if numbers is None else numbers
+        slots = np.zeros(total or len(datasets), np.int32)
+        slots[list(numbers)] = np.arange(len(datasets))
+
+        def stack(arrays: list[np.ndarray], dtype: type = np.float32) -> Array:
+            length = max(len(a) for a in arrays)
+            out = np.zeros((len(arrays), length, *arrays[0].shape[1:]), dtype)
+            for row, array in zip(out, arrays, strict=True):
+                row[: len(array)] = array
+            return jnp.asarray(out)
+
+        return cls(
+            observation=stack([d.observation for d in datasets]),
+            action=stack([d.scaled_action() for d in datasets]),
+            reward=stack([d.reward for d in datasets]),
+            next_observation=stack([d.next_observation for d in datasets]),
+            terminal=stack([d.terminal for d in datasets]),
+            starts=stack([d.episode_starts for d in datasets], np.int32),
+            sizes=jnp.asarray([len(d) for d in datasets], jnp.int32),
+            start_counts=jnp.asarray([d.num_episodes for d in datasets], jnp.int32),
+            slots=jnp.asarray(slots),
+        )
+
+    def rows(self, dataset: Array, key: Array, count: int) -> tuple[Array, Array]:
+        """Row numbers of a batch's transitions and of its episode starts, each drawn uniformly with replacement."""
+        row_key, start_key = jax.random.split(key)
+        dataset = self.slots[dataset]
+        rows = jax.random.randint(row_key, (count,), 0, self.sizes[dataset])
+        starts = self.starts[dataset, jax.random.randint(start_key, (count,), 0, self.start_counts[dataset])]
+        return rows, starts
+
+    def batch(self, dataset: Array, key: Array, count: int) -> Batch:
+        """A mini-batch of one dataset."""
+        rows, starts = self.rows(dataset, key, count)
+        dataset = self.slots[dataset]
+        return Batch(
+            observation=self.observation[dataset, rows],
+            action=self.action[dataset, rows],
+            reward=self.reward[dataset, rows],
+            next_observation=self.next_observation[dataset, rows],
+            terminal=self.terminal[dataset, rows],
+            initial_observation=self.observation[dataset, starts],
+        )
+
+
+def spec_of(dataset: Dataset) -> Spec:
+    """What a learner is told about a dataset."""
+    return Spec(
+        observation_size=dataset.observation.shape[1],
+        action_size=dataset.action.shape[1],
+        observation_mean=jnp.asarray(dataset.observation_mean, jnp.float32),
+        observation_std=jnp.asarray(np.maximum(dataset.observation_std, 1e-3), jnp.float32),
+    )

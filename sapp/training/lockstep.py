@@ -1,0 +1,176 @@
+"""Evaluation of all members of a run at once, in the environment of each member's data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from sapp.errors import SappError
+from sapp.networks import GaussianActor
+from sapp.training.population import Learner, Population
+
+if TYPE_CHECKING:
+    from sapp.environments.base import BatchEnvironment
+    from sapp.training.run import Plan, Problem, Run
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns and lengths of one member's episodes; the score is D4RL's normalised one, where the task has one."""
+
+    member: int
+    returns: np.ndarray
+    lengths: np.ndarray
+    scores: np.ndarray | None
+
+    def row(self, step: int, updates: int, name: str) -> dict[str, Any]:
+        """As evaluations.csv holds it; standard deviations are over episodes."""
+        row: dict[str, Any] = {
+            "step": step,
+            "updates": updates,
+            "member": name,
+            "episodes": len(self.returns),
+            "return_mean": float(np.mean(self.returns)),
+            "return_std": float(np.std(self.returns)),
+            "length_mean": float(np.mean(self.lengths)),
+            "returns": ";".join(f"{value:.6g}" for value in self.returns),
+        }
+        if self.scores is not None:
+            row |= {"score_mean": float(np.mean(self.scores)), "score_std": float(np.std(self.scores))}
+        return row
+
+
+COLUMNS = (
+    "step", "updates", "member", "episodes", "return_mean", "return_std", "score_mean", "score_std", "length_mean",
+    "returns",
+)  # fmt: skip
+
+
+@jax.jit
+def _modes(actors: GaussianActor, observation: Array) -> Array:
+    return jax.vmap(lambda actor, x: actor(x).mode())(actors, observation)
+
+
+class Evaluator:
+    """Keeps the environments between evaluations."""
+
+    def __init__(self, plan: Plan) -> None:
+        """For the members and problems of a run."""
+        self._plan = plan
+        self._environments: dict[tuple[str, str | None], BatchEnvironment] = {}
+
+    def missing(self) -> list[Problem]:
+        """Problems that name no environment, whose members cannot be evaluated online."""
+        return [problem for problem in self._plan.problems if problem.environment is None]
+
+    def check(self) -> None:
+        """Make every environment and compare its sizes with the data's: better now than hours into training."""
+        for problem in self._plan.problems:
+            if problem.environment is None:
+                continue
+            place = self.environment(problem)
+            sizes = place.observation_size, place.action_size
+            if sizes != (problem.observation_size, problem.action_size):
+                raise SappError(
+                    f"{problem.name}: observations and actions have {problem.observation_size} and "
+                    f"{problem.action_size} values, those of environment {problem.environment!r} {sizes[0]} and "
+                    f"{sizes[1]}; name the environment it is from, or evaluate never (eval_every 0)"
+                )
+
+    def environment(self, problem: Problem) -> BatchEnvironment:
+        """The problem's environment, made on first use."""
+        from sapp.environments import make
+
+        assert problem.environment is not None
+        place = problem.environment, problem.physics
+        if place not in self._environments:
+            self._environments[place] = make(problem.environment, physics=problem.physics)
+        return self._environments[place]
+
+    def evaluate(
+        self,
+        populations: Sequence[Population],
+        learners: Sequence[Learner],
+        episodes: int,
+        seed: int,
+        members: Collection[int] | None = None,
+    ) -> list[Evaluation]:
+        """Play ``episodes`` with each member's deterministic policy; all members of a task start from the same states.
+
+        ``members`` are the indices of those to play (default: all).
+        """
+        from sapp.environments.scores import base_name, normalized_score
+        from sapp.evaluation.rollouts import evaluate
+
+        found: list[Evaluation] = []
+        for population, learner, indices in zip(populations, learners, self._plan.groups(), strict=True):
+            actors = population.actors(learner)
+            by_place: dict[tuple[str, str | None], list[int]] = {}
+            for position, member in enumerate(population.members):
+                problem = self._plan.problems[member.dataset]
+                if problem.environment is not None and (members is None or indices[position] in members):
+                    by_place.setdefault((problem.environment, problem.physics), []).append(position)
+            for positions in by_place.values():
+                problem = self._plan.problems[population.members[positions[0]].dataset]
+                rows = np.asarray(positions)
+                chosen = jax.tree.map(lambda leaf, rows=rows: leaf[rows], actors)
+                low, high = np.asarray(problem.action_low), np.asarray(problem.action_high)
+
+                def act(observation: np.ndarray, chosen: Any = chosen, low: Any = low, high: Any = high) -> np.ndarray:
+                    modes = np.asarray(_modes(chosen, np.asarray(observation, np.float32)))
+                    return low + (modes + 1.0) * 0.5 * (high - low)
+
+                returns, lengths = evaluate(act, self.environment(problem), len(positions), episodes, seed)
+                for position, member_returns, member_lengths in zip(positions, returns, lengths, strict=True):
+                    task = base_name(problem.environment or "")
+                    scores = normalized_score(task, member_returns) if task else None
+                    found.append(Evaluation(indices[position], member_returns, member_lengths, scores))
+        return sorted(found, key=lambda evaluation: evaluation.member)
+
+
+def play(
+    run: Run,
+    *,
+    episodes: int = 10,
+    seed: int = 0,
+    members: Sequence[int | str] | None = None,
+    environment: str | None = None,
+    physics: str | None = None,
+) -> list[Evaluation]:
+    """Play the newest checkpoint of a run's members in lockstep.
+
+    Args:
+        run: finished or not, with at least one checkpoint.
+        episodes: per member.
+        seed: of the start states.
+        members: names or indices (default: all).
+        environment: in place of the one the data names.
+        physics: in place of the one the data names.
+    """
+    from sapp.training.run import populations
+
+    plan = run.plan
+    chosen = {run.member_index(member) for member in members} if members is not None else set(range(len(plan.members)))
+    used = {plan.members[index].dataset for index in chosen}
+    problems = tuple(
+        replace(
+            problem,
+            environment=(environment or problem.environment) if number in used else None,
+            # the data's physics belongs to the data's environment; another one starts from its own default
+            physics=physics or (problem.physics if environment in (None, problem.environment) else None),
+        )
+        for number, problem in enumerate(plan.problems)
+    )
+    if missing := [problems[number].name for number in sorted(used) if problems[number].environment is None]:
+        raise SappError(f"{run.path}: no environment is known for {missing[0]}; name one with --environment")
+    _, learners = run.restore()
+    if not learners:
+        raise SappError(f"{run.path}: no checkpoint yet; train or resume the run first")
+    evaluator = Evaluator(replace(plan, problems=problems))
+    evaluator.check()
+    return evaluator.evaluate(populations(plan), learners, episodes, seed, chosen)

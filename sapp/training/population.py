@@ -1,0 +1,204 @@
+"""Many members trained by one compiled program: ``vmap`` over members inside a loop over steps, no host in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from sapp.algorithms import Algorithm
+from sapp.networks import GaussianActor
+from sapp.ratios.base import Metrics
+from sapp.spec import Spec
+from sapp.training.device_data import DeviceData
+from sapp.training.phases import Phase
+from sapp.tree import select
+
+DIVERGENCE_LIMIT = 1e12
+"""A loss beyond this, or one that is not a number, stops its member."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One learner: its name in tables, its algorithm, the index of its dataset, its seed."""
+
+    name: str
+    algorithm: Algorithm
+    dataset: int
+    seed: int
+
+
+class Learner(eqx.Module):
+    """Everything that changes while members learn; every leaf has a leading member axis except the two counters.
+
+    ``updates`` counts steps in which the algorithm learns, ``ratio_updates`` those in which only the ratio does. A
+    member's randomness is a function of its key and these counters alone, so CQL and SA-CQL of the same seed see the
+    same batches whatever phases lie between.
+    """
+
+    base: Any
+    ratio: Any
+    alive: Array
+    stopped_at: Array
+    updates: Array
+    ratio_updates: Array
+
+
+class Sums(eqx.Module):
+    """Metrics summed over steps since the last log row; ``steps`` counts those in which the member was alive."""
+
+    values: Metrics
+    steps: Array
+
+
+class Population:
+    """Members of one shape: the same structure of algorithm, the same sizes of observation and action."""
+
+    def __init__(self, members: Sequence[Member], data: DeviceData | None, specs: Sequence[Spec]) -> None:
+        """``data`` holds the datasets that ``member.dataset`` indexes (None: cannot train), ``specs`` describes
+        each."""
+        self.members = tuple(members)
+        self.data = data if data is not None else DeviceData.empty(specs[0].observation_size, specs[0].action_size)
+        self.algorithm = _stack([member.algorithm for member in members])
+        self._spec = _stack([specs[member.dataset] for member in members])
+        self._dataset = jnp.asarray([member.dataset for member in members], jnp.int32)
+        self._keys = jnp.stack([jax.random.PRNGKey(member.seed) for member in members])
+
+    @property
+    def has_ratio(self) -> bool:
+        """Whether the state weights of this population learn."""
+        return self.members[0].algorithm.weights.learns
+
+    def init(self) -> Learner:
+        """Fresh members."""
+        return _init(self.algorithm, self._keys, self._spec)
+
+    def empty_sums(self, learner: Learner, phase: Phase) -> Sums:
+        """Zero sums with the metrics that this phase logs."""
+        kind = _kind(phase, self.has_ratio)
+        metrics = jax.eval_shape(partial(_step, kind), self.algorithm, self.data, self._keys, self._dataset, learner)[1]
+        # Each its own buffer: they are donated to the next chunk.
+        return Sums(
+            {name: jnp.zeros(len(self.members), jnp.float32) for name in metrics},
+            jnp.zeros(len(self.members), jnp.float32),
+        )
+
+    def run(self, learner: Learner, sums: Sums, phase: Phase, steps: int) -> tuple[Learner, Sums]:
+        """Train all members for a number of steps. The inputs' buffers are given up (donated)."""
+        kind = _kind(phase, self.has_ratio)
+        if not (kind[0] or kind[1]):
+            return learner, sums
+        return _run(kind, self.algorithm, self.data, self._keys, self._dataset, learner, sums, jnp.int32(steps))
+
+    def actors(self, learner: Learner) -> GaussianActor:
+        """Policies of all members, stacked."""
+        return jax.vmap(lambda algorithm, base: algorithm.policy(base))(self.algorithm, learner.base)
+
+    def batch_rows(self, member: int, update: int) -> np.ndarray:
+        """Row numbers that a member sees at its n-th update: its data order, for checking."""
+        key = _member_keys(self._keys[member], jnp.int32(0), jnp.int32(update))[0]
+        count = self.members[member].algorithm.batch_size
+        return np.asarray(self.data.rows(self._dataset[member], key, count)[0])
+
+
+Kind = tuple[bool, bool, bool]
+
+
+def _kind(phase: Phase, has_ratio: bool) -> Kind:
+    """What is compiled: does the base learn, does the ratio, are penalties weighted."""
+    return phase.base, phase.ratio and has_ratio, phase.weighted
+
+
+def _stack(trees: Sequence[Any]) -> Any:
+    def stack(*leaves: Any) -> Array:
+        array = np.stack([np.asarray(leaf) for leaf in leaves])
+        return jnp.asarray(array, jnp.float32 if array.dtype.kind == "f" else jnp.int32)
+
+    return jax.tree.map(stack, *trees)
+
+
+@jax.jit
+def _init(algorithm: Algorithm, keys: Array, spec: Spec) -> Learner:
+    def init(algorithm: Algorithm, key: Array, spec: Spec) -> tuple[Any, Any]:
+        base_key, ratio_key = jax.random.split(jax.random.fold_in(key, 0))
+        return algorithm.init(base_key, spec), algorithm.weights.init(ratio_key, spec)
+
+    base, ratio = jax.vmap(init)(algorithm, keys, spec)
+    count = keys.shape[0]
+    return Learner(base, ratio, jnp.ones(count, bool), jnp.full(count, -1, jnp.int32), jnp.int32(0), jnp.int32(0))
+
+
+def _member_keys(key: Array, stream: Array, count: Array) -> Array:
+    """Keys for batch, ratio, weights and algorithm: a function of the member's key, the stream and its counter."""
+    return jax.random.split(jax.random.fold_in(jax.random.fold_in(key, 1 + stream), count), 4)
+
+
+def _step(
+    kind: Kind, algorithm: Algorithm, data: DeviceData, keys: Array, dataset: Array, learner: Learner
+) -> tuple[Learner, Metrics]:
+    learn_base, learn_ratio, weighted = kind
+    stream = jnp.int32(0 if learn_base else 1)
+    counter = learner.updates if learn_base else learner.ratio_updates
+
+    def member(
+        algorithm: Algorithm, key: Array, dataset: Array, base: Any, ratio: Any, alive: Array
+    ) -> tuple[Any, Any, Array, Metrics]:
+        batch_key, ratio_key, weights_key, base_key = _member_keys(key, stream, counter)
+        batch = data.batch(dataset, batch_key, algorithm.batch_size)
+        policy = algorithm.policy(base)
+        metrics: Metrics = {}
+        weights = jnp.ones_like(batch.reward)
+        if learn_ratio:
+            ratio, logged = algorithm.weights.update(
+                ratio, batch, policy, jnp.asarray(algorithm.discount, jnp.float32), ratio_key
+            )
+            metrics |= logged
+        if weighted:
+            weights, logged = algorithm.weights.weights(ratio, batch, policy, weights_key)
+            metrics |= logged | {
+                "weights/mean": jnp.mean(weights),
+                "weights/std": jnp.std(weights),
+                "weights/min": jnp.min(weights),
+                "weights/max": jnp.max(weights),
+            }
+        # The barrier keeps the compiler from mixing the weights' arithmetic into the algorithm's, so that equal weights
+        # give equal bits wherever they come from.
+        weights = jax.lax.optimization_barrier(weights)
+        if learn_base:
+            new, logged = algorithm.update(base, batch, weights, base_key)
+            metrics |= logged
+            # Selected by whether the member was alive before this step, known from its start: the selection then costs
+            # no pass over memory of its own. What stopped the member left its parameters finite (see adam_step).
+            base = select(alive, new, base)
+            alive = alive & (jnp.abs(logged["loss"]) < DIVERGENCE_LIMIT)
+        return base, ratio, alive, metrics
+
+    base, ratio, alive, metrics = jax.vmap(member)(algorithm, keys, dataset, learner.base, learner.ratio, learner.alive)
+    stopped_at = jnp.where(learner.alive & ~alive, learner.updates, learner.stopped_at)
+    return Learner(
+        base, ratio, alive, stopped_at,
+        learner.updates + (1 if learn_base else 0), learner.ratio_updates + (0 if learn_base else 1),
+    ), metrics  # fmt: skip
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=(5, 6))
+def _run(
+    kind: Kind, algorithm: Algorithm, data: DeviceData, keys: Array, dataset: Array, learner: Learner, sums: Sums,
+    steps: Array,
+) -> tuple[Learner, Sums]:  # fmt: skip
+    # The number of steps is a traced bound: one compiled program serves every chunk length, and the bits do not depend
+    # on where a run was cut.
+    def body(_: Array, carry: tuple[Learner, Sums]) -> tuple[Learner, Sums]:
+        learner, sums = carry
+        learner, metrics = _step(kind, algorithm, data, keys, dataset, learner)
+        values = jax.tree.map(lambda total, value: total + jnp.where(learner.alive, value, 0.0), sums.values, metrics)
+        return learner, Sums(values, sums.steps + learner.alive)
+
+    return jax.lax.fori_loop(0, steps, body, (learner, sums))

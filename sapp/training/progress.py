@@ -1,0 +1,111 @@
+"""What a person sees while members train."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Protocol
+
+SUMMARY_LINES = 3
+"""At most so many members are listed one by one after an evaluation."""
+
+
+class Progress(Protocol):
+    """A view of a run in progress."""
+
+    def __enter__(self) -> Progress: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, step: int, phase: str) -> None:
+        """A chunk ended."""
+
+    def say(self, text: str) -> None:
+        """Something worth a line happened."""
+
+    def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
+        """Members were evaluated."""
+
+
+class Silent:
+    """No view."""
+
+    def __enter__(self) -> Silent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to close."""
+
+    def update(self, step: int, phase: str) -> None:
+        """Nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
+        """Nothing."""
+
+
+class Terminal:
+    """A progress bar on stderr with phase, steps a second (all members together), time left, and evaluation lines."""
+
+    def __init__(self, total: int, members: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        self._console = Console(stderr=True)
+        self._bar = Bar(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.completed:,.0f}/{task.total:,.0f} steps"),
+            TextColumn("{task.fields[speed]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=self._console,
+        )
+        self._members = members
+        self._task = self._bar.add_task("start", total=total, speed="compiling")
+        self._last: tuple[float, int] | None = None
+
+    def __enter__(self) -> Terminal:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def update(self, step: int, phase: str) -> None:
+        """Move the bar."""
+        now = time.perf_counter()
+        if self._last is not None and step > self._last[1]:
+            rate = (step - self._last[1]) * self._members / max(now - self._last[0], 1e-9)
+            self._bar.update(self._task, speed=f"{rate:,.0f} run-steps/s")
+        self._last = now, step
+        self._bar.update(self._task, completed=step, description=phase)
+
+    def say(self, text: str) -> None:
+        """Print a line above the bar."""
+        self._console.print(text, markup=False, highlight=False)
+
+    def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
+        """Print scores (or returns), a member a line, or a summary for large populations."""
+        groups: dict[str, list[float]] = {}
+        what = "score" if all("score_mean" in row for row in rows) else "return"
+        for row in rows:
+            name = row["member"] if len(rows) <= SUMMARY_LINES else row["member"].rsplit("/", 1)[0]
+            groups.setdefault(name, []).append(row[f"{what}_mean"])
+        for name, values in groups.items():
+            text = " ".join(f"{value:.1f}" for value in values)
+            self.say(f"step {step:>9,}  {name}  {what} {text}")
+        if self._last is not None:  # time spent playing is not training time
+            self._last = time.perf_counter(), self._last[1]

@@ -1,0 +1,277 @@
+"""A run: a folder that holds everything a report, an evaluation or a resume needs, and nothing pickled."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import sapp
+from sapp import config as configuration
+from sapp.errors import SappError
+from sapp.files import write_text
+from sapp.networks import GaussianActor
+from sapp.spec import Spec
+from sapp.training import checkpoint, tables
+from sapp.training.phases import Phase
+from sapp.training.population import Learner, Member, Population
+
+if TYPE_CHECKING:
+    from sapp.data import Dataset
+    from sapp.training.device_data import DeviceData
+
+CONFIG, CHECKPOINTS, METRICS, EVALUATIONS, EVENTS, DATA = (
+    "config.json", "checkpoints", "metrics.csv", "evaluations.csv", "events.csv", "data",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a run remembers of a dataset: enough to build and evaluate its policies without the data."""
+
+    name: str
+    source: Any
+    fingerprint: str
+    environment: str | None
+    physics: str | None
+    observation_size: int
+    action_size: int
+    action_low: list[float]
+    action_high: list[float]
+    transitions: int
+    episodes: int
+
+    @classmethod
+    def of(cls, dataset: Dataset, source: Any) -> Problem:
+        """Describe a dataset; ``source`` is what ``sapp.load`` takes to find it again."""
+        return cls(
+            name=dataset.name,
+            source=source,
+            fingerprint=dataset.fingerprint,
+            environment=dataset.environment,
+            physics=dataset.physics,
+            observation_size=dataset.observation.shape[1],
+            action_size=dataset.action.shape[1],
+            action_low=[float(x) for x in dataset.action_low],
+            action_high=[float(x) for x in dataset.action_high],
+            transitions=len(dataset),
+            episodes=dataset.num_episodes,
+        )
+
+    def empty_spec(self) -> Spec:
+        """A spec of the right shape; the true statistics are part of the checkpoint."""
+        return Spec(
+            self.observation_size, self.action_size, jnp.zeros(self.observation_size), jnp.ones(self.observation_size)
+        )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that determines a run's results."""
+
+    members: tuple[Member, ...]
+    problems: tuple[Problem, ...]
+    phases: tuple[Phase, ...]
+    log_every: int
+    checkpoint_every: int
+    eval_every: int
+    eval_episodes: int
+    eval_seed: int
+    keep: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As config.json holds it."""
+        members = [
+            {"name": m.name, "algorithm": configuration.describe(m.algorithm), "dataset": m.dataset, "seed": m.seed}
+            for m in self.members
+        ]
+        return {**asdict(self), "members": members, "format": checkpoint.FORMAT, "versions": versions()}
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Plan:
+        """Read config.json's content back."""
+        fields = {name: content[name] for name in cls.__dataclass_fields__}
+        fields["members"] = tuple(
+            Member(m["name"], configuration.build(m["algorithm"]), m["dataset"], m["seed"]) for m in content["members"]
+        )
+        fields["problems"] = tuple(Problem(**p) for p in content["problems"])
+        fields["phases"] = tuple(Phase(**p) for p in content["phases"])
+        return cls(**fields)
+
+    def groups(self) -> list[list[int]]:
+        """Members that share a compiled program: same structure, same sizes."""
+        found: dict[Any, list[int]] = {}
+        for index, member in enumerate(self.members):
+            problem = self.problems[member.dataset]
+            shape = jax.tree.structure(member.algorithm), problem.observation_size, problem.action_size
+            found.setdefault(shape, []).append(index)
+        return list(found.values())
+
+
+def populations(
+    plan: Plan, data: Sequence[DeviceData] | None = None, specs: Sequence[Sequence[Spec]] | None = None
+) -> list[Population]:
+    """One population a group; without data they can hold and apply policies but not train."""
+    empty = [problem.empty_spec() for problem in plan.problems]
+    out = []
+    for number, indices in enumerate(plan.groups()):
+        members = [plan.members[index] for index in indices]
+        group_data = data[number] if data is not None else None
+        out.append(Population(members, group_data, specs[number] if specs is not None else empty))
+    return out
+
+
+def versions() -> dict[str, str]:
+    """Stamps of what made a run."""
+    from importlib.metadata import version
+
+    names = ("jax", "jaxlib", "equinox", "optax", "numpy", "mujoco", "gymnasium")
+    stamps = {name: _version(version, name) for name in names} | {"sapp": sapp.__version__}
+    return stamps | {"python": platform.python_version(), "device": jax.devices()[0].device_kind}
+
+
+def _version(version: Any, name: str) -> str:
+    from importlib.metadata import PackageNotFoundError
+
+    try:
+        return str(version(name))
+    except PackageNotFoundError:
+        return "not installed"
+
+
+class Run:
+    """A run folder, finished or not."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open a folder that ``sapp.train`` made."""
+        self.path = Path(path)
+        file = self.path / CONFIG
+        if not file.is_file():
+            raise SappError(f"{self.path}: not a run folder (it has no {CONFIG})")
+        try:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            if content["format"] != checkpoint.FORMAT:
+                made = content.get("versions", {}).get("sapp", "unknown")
+                raise SappError(
+                    f"{file}: run format {content['format']}, this version reads {checkpoint.FORMAT}; use sapp {made}"
+                )
+            self.plan = Plan.from_json(content)
+        except SappError as error:
+            raise SappError(str(error) if str(file) in str(error) else f"{self.path}: {error}") from None
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SappError(f"{file}: damaged ({type(error).__name__}: {error}); restore it or train again") from None
+
+    @classmethod
+    def create(cls, path: Path, plan: Plan) -> Run:
+        """Make the folder of a new run; an existing run is never overwritten."""
+        if (path / CONFIG).exists():
+            raise SappError(
+                f"{path}: already holds a run; continue it with 'sapp resume {path}' or choose another --out"
+            )
+        try:
+            (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SappError(f"{path}: cannot make the run folder ({error.strerror}); choose another --out") from None
+        write_text(path / CONFIG, json.dumps(plan.to_json(), indent=2, ensure_ascii=False) + "\n")
+        return cls(path)
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r}, {len(self.plan.members)} members, step {self.step} of {self.total_steps})"
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of all phases."""
+        return sum(phase.steps for phase in self.plan.phases)
+
+    @property
+    def checkpoints(self) -> dict[int, Path]:
+        """Checkpoint files by step, oldest first."""
+        return {int(file.stem): file for file in sorted((self.path / CHECKPOINTS).glob("[0-9]*.safetensors"))}
+
+    @property
+    def step(self) -> int:
+        """Step of the newest checkpoint; 0 if there is none."""
+        return max(self.checkpoints, default=0)
+
+    @property
+    def members(self) -> list[str]:
+        """Names of the members."""
+        return [member.name for member in self.plan.members]
+
+    def save(self, step: int, learners: list[Learner]) -> None:
+        """Write a checkpoint and drop the oldest beyond ``keep``."""
+        checkpoint.save(self.path / CHECKPOINTS / f"{step:010d}.safetensors", learners, {"step": step})
+        for file in list(self.checkpoints.values())[: -self.plan.keep]:
+            file.unlink(missing_ok=True)
+
+    def restore(self, step: int | None = None) -> tuple[int, list[Learner]]:
+        """The newest (or named) checkpoint that is whole; fresh members if there is none yet."""
+        like = [jax.eval_shape(population.init) for population in populations(self.plan)]
+        found = self.checkpoints
+        if step is not None:
+            if step not in found:
+                raise SappError(
+                    f"{self.path}: no checkpoint at step {step}; it has {', '.join(map(str, found)) or 'none'}"
+                )
+            return step, checkpoint.load(found[step], like)
+        if not found:
+            return 0, []
+        return self.step, checkpoint.load(found[self.step], like)
+
+    @cached_property
+    def actors(self) -> list[GaussianActor]:
+        """The policies of the newest checkpoint, one a member, in the order of ``members``."""
+        _, learners = self.restore()
+        if not learners:
+            raise SappError(f"{self.path}: no checkpoint yet; train or resume the run first")
+        out: list[Any] = [None] * len(self.plan.members)
+        for population, learner, indices in zip(populations(self.plan), learners, self.plan.groups(), strict=True):
+            stacked = population.actors(learner)
+            for position, index in enumerate(indices):
+                out[index] = jax.tree.map(lambda leaf, i=position: leaf[i], stacked)
+        return out
+
+    def member_index(self, member: int | str) -> int:
+        """Index of a member given by index or name."""
+        if isinstance(member, str):
+            if member not in self.members:
+                raise SappError(f"{self.path}: no member {member!r}; it has {', '.join(self.members)}")
+            return self.members.index(member)
+        if not -len(self.members) <= member < len(self.members):
+            raise SappError(f"{self.path}: no member {member}; it has {len(self.members)}")
+        return member % len(self.members)
+
+    def policy(self, observation: np.ndarray, member: int | str = 0) -> np.ndarray:
+        """Deterministic action(s), in the data's own units, for one observation [O] or many [B, O]."""
+        index = self.member_index(member)
+        problem = self.plan.problems[self.plan.members[index].dataset]
+        batch = np.atleast_2d(np.asarray(observation, np.float32))
+        if batch.ndim != 2 or batch.shape[1] != problem.observation_size:
+            raise SappError(
+                f"observation has shape {np.shape(observation)}; {problem.name} has {problem.observation_size} values"
+            )
+        action = _mode(self.actors[index], batch)
+        low, high = np.asarray(problem.action_low, np.float32), np.asarray(problem.action_high, np.float32)
+        scaled = low + (np.asarray(action) + 1.0) * 0.5 * (high - low)
+        return scaled[0] if np.ndim(observation) == 1 else scaled
+
+    def metrics(self) -> list[dict[str, str]]:
+        """Rows of metrics.csv."""
+        return tables.read(self.path / METRICS)
+
+    def evaluations(self) -> list[dict[str, str]]:
+        """Rows of evaluations.csv."""
+        return tables.read(self.path / EVALUATIONS)
+
+
+@jax.jit
+def _mode(actor: GaussianActor, observation: jax.Array) -> jax.Array:
+    return actor(observation).mode()

@@ -1,0 +1,488 @@
+"""The training loop on the host: chunks on the device, and between them logs, evaluations and checkpoints."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jax
+import numpy as np
+
+from sapp.algorithms import Algorithm
+from sapp.data import Dataset, load, save_npz
+from sapp.errors import SappError
+from sapp.training import checkpoint
+from sapp.training.device_data import DeviceData, spec_of
+from sapp.training.lockstep import COLUMNS as EVALUATION_COLUMNS
+from sapp.training.lockstep import Evaluator
+from sapp.training.phases import Phase, locate, plain_protocol, sa_protocol, total_steps
+from sapp.training.population import Learner, Member, Population, Sums
+from sapp.training.progress import Progress, Silent, Terminal
+from sapp.training.run import DATA, EVALUATIONS, EVENTS, METRICS, Plan, Problem, Run
+from sapp.training.run import populations as populations_of
+from sapp.training.tables import Table
+
+AlgorithmLike = Algorithm | Callable[[str], Algorithm | None]
+CHUNK_SECONDS = 1.0
+"""Chunks are sized to about this long, so that Ctrl-C and the progress bar answer; the bits do not depend on it."""
+
+
+class Interrupted(SappError):
+    """Ctrl-C: the run was saved and can be resumed."""
+
+
+def train(
+    algorithm: AlgorithmLike | Mapping[str, AlgorithmLike],
+    data: Dataset | str | Path | Sequence[Dataset | str | Path],
+    *,
+    seeds: int | Sequence[int] = 1,
+    steps: int = 1_000_000,
+    phases: Sequence[Phase] | None = None,
+    out: str | Path | None = None,
+    start_from: str | Path | Run | None = None,
+    only: Callable[[str], bool] | None = None,
+    eval_every: int | None = None,
+    eval_episodes: int = 10,
+    eval_seed: int = 0,
+    log_every: int = 1_000,
+    checkpoint_every: int | None = None,
+    keep: int = 2,
+    copy_data: bool = True,
+    progress: bool = True,
+    tensorboard: bool = False,
+) -> Run:
+    """Train algorithms × datasets × seeds as one population and return the run.
+
+    Args:
+        algorithm: one algorithm, or several by name; where a function is given it is called with the dataset's name
+            (that is how presets choose b0 and b1) and may answer None: not on this dataset.
+        data: datasets, or what ``sapp.load`` takes.
+        seeds: how many (0, 1, …) or which.
+        steps: gradient steps of the last phase.
+        phases: the protocol; by default one phase, or the paper's three (20k + 100k + steps) if any weights learn.
+        out: the run folder; by default ``runs/<algorithm>-<dataset>-<time>``.
+        start_from: a run whose members, by dataset and seed, are where these members start: parameters, optimisers and
+            counters. So shared phases are trained once and forked.
+        only: which members to train, by name (``algorithm/dataset/seed``); default all.
+        eval_every: evaluate every so many steps (default: a twentieth of ``steps``; 0 switches evaluation off).
+        eval_episodes: episodes a member and evaluation.
+        eval_seed: seed of the evaluation's start states.
+        log_every: steps averaged in a row of metrics.csv.
+        checkpoint_every: steps between checkpoints (default: as ``eval_every``).
+        keep: how many checkpoints to keep.
+        copy_data: keep a copy of datasets made in memory in the run folder; without it, resuming needs ``data=``.
+        progress: show a progress bar.
+        tensorboard: also write TensorBoard events (needs the ``tensorboard`` extra).
+    """
+    _check(1, steps=steps, eval_episodes=eval_episodes, log_every=log_every, keep=keep)
+    _check(0, eval_every=eval_every or 0, checkpoint_every=checkpoint_every or 0, eval_seed=eval_seed)
+    named = dict(algorithm) if isinstance(algorithm, Mapping) else {_name(algorithm): algorithm}
+    sources = [data] if isinstance(data, Dataset | str | Path) else list(data)
+    datasets = [load(source) for source in sources]
+    if not named or not datasets:
+        raise SappError("nothing to train: give at least one algorithm and one dataset")
+    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not numbers or len(set(numbers)) != len(numbers) or min(numbers) < 0:
+        raise SappError(f"seeds {seeds!r}: give a count of at least 1, or distinct whole numbers from 0 up")
+    members = tuple(
+        Member(f"{name}/{dataset.name}/{seed}", resolved, index, seed)
+        for name, chosen in named.items()
+        for index, dataset in enumerate(datasets)
+        if (resolved := _resolve(chosen, dataset.name)) is not None
+        for seed in numbers
+        if only is None or only(f"{name}/{dataset.name}/{seed}")
+    )
+    if not members:
+        raise SappError("nothing to train: every algorithm declined every dataset")
+    if len({member.name for member in members}) != len(members):
+        raise SappError("two datasets have the same name: rename one (Dataset.name) so that members can be told apart")
+    if phases is None:
+        learns = any(member.algorithm.weights.learns for member in members)
+        phases = sa_protocol(steps) if learns else plain_protocol(steps)
+    if total_steps(phases) < 1:
+        raise SappError("the phases have no steps: ask for at least one")
+    folder = Path(out) if out is not None else _default_folder(named, datasets)
+    evaluations = max(1, phases[-1].steps // 20) if eval_every is None else eval_every
+    plan = Plan(
+        members=members,
+        problems=tuple(
+            Problem.of(dataset, None if isinstance(source, Dataset) else _source(source))
+            for source, dataset in zip(sources, datasets, strict=True)
+        ),
+        phases=tuple(phases),
+        log_every=log_every,
+        checkpoint_every=checkpoint_every or evaluations or max(1, phases[-1].steps // 20),
+        eval_every=evaluations,
+        eval_episodes=eval_episodes,
+        eval_seed=eval_seed,
+        keep=keep,
+    )
+    source = None if start_from is None else start_from if isinstance(start_from, Run) else Run(start_from)
+    forked = None if source is None else _fork(plan, source)
+    if plan.eval_every:
+        Evaluator(plan).check()
+    if tensorboard:
+        _writer()
+    with _whole(folder):
+        run = Run.create(folder, plan)
+        if forked is not None:
+            run.save(0, forked)
+        for problem, dataset in zip(plan.problems, datasets, strict=True):
+            if copy_data and problem.source is None:  # made in memory: without a copy it could not be resumed by itself
+                save_npz(dataset, _copy(run, problem))
+    return _train(run, datasets, progress, tensorboard)
+
+
+def resume(
+    path: str | Path, *, data: Sequence[Dataset] | None = None, progress: bool = True, tensorboard: bool = False
+) -> Run:
+    """Continue a run from its newest checkpoint; the result has the same bits as an uninterrupted run.
+
+    ``data`` replaces the recorded sources (a file that moved, say); it must hold the same transitions.
+    """
+    run = Run(path)
+    if data is not None and len(data) != len(run.plan.problems):
+        raise SappError(f"{path}: the run has {len(run.plan.problems)} datasets, {len(data)} were given")
+    datasets = list(data) if data is not None else [_reload(run, problem) for problem in run.plan.problems]
+    for problem, dataset in zip(run.plan.problems, datasets, strict=True):
+        if dataset.fingerprint != problem.fingerprint:
+            raise SappError(
+                f"{path}: dataset {problem.name!r} has changed since the run began; restore it or train anew"
+            )
+    return _train(run, datasets, progress, tensorboard)
+
+
+def _train(run: Run, datasets: list[Dataset], progress: bool, tensorboard: bool) -> Run:
+    plan = run.plan
+    with _locked(run), _Tracks(run, tensorboard) as tracks, _interruptible() as stopping:
+        step, learners = run.restore()
+        tracks.rewind(step)
+        total = total_steps(plan.phases)
+        if step >= total:
+            return run
+        data, specs = _upload(plan, datasets)
+        populations = populations_of(plan, data, specs)
+        if not learners:
+            learners = [population.init() for population in populations]
+        evaluator = Evaluator(plan)
+        view: Progress = Terminal(total, len(plan.members)) if progress else Silent()
+        with view:
+            if progress and plan.eval_every and evaluator.missing():
+                names = ", ".join(problem.name for problem in evaluator.missing())
+                view.say(f"No environment is known for {names}: policies are trained but not played.")
+            loop = _Loop(run, populations, learners, tracks, evaluator, view, stopping)
+            loop.go(step)
+    return run
+
+
+class _Loop:
+    """State of the host loop between chunks."""
+
+    def __init__(
+        self, run: Run, populations: list[Population], learners: list[Learner], tracks: _Tracks, evaluator: Evaluator,
+        view: Progress, stopping: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.run, self.populations, self.learners = run, populations, learners
+        self.tracks, self.evaluator, self.view, self.stopping = tracks, evaluator, view, stopping
+        self.alive = np.concatenate([np.asarray(learner.alive) for learner in learners])
+        self.sick = np.zeros(len(self.alive), bool)
+        self.names = [member.name for population in populations for member in population.members]
+        self.began = time.perf_counter()
+
+    def go(self, step: int) -> None:
+        plan = self.run.plan
+        total = total_steps(plan.phases)
+        chunk = 1
+        self.view.update(step, plan.phases[locate(plan.phases, step)[0]].name)
+        while step < total:
+            index, end = locate(plan.phases, step)
+            phase = plan.phases[index]
+            start = end - phase.steps
+            sums = [p.empty_sums(x, phase) for p, x in zip(self.populations, self.learners, strict=True)]
+            # Inside a phase, boundaries are multiples counted from its start.
+            boundary = min(end, start + ((step - start) // plan.log_every + 1) * plan.log_every)
+            while step < boundary and not self.stopping():
+                steps = min(chunk, boundary - step)
+                began = time.perf_counter()
+                for i, population in enumerate(self.populations):
+                    self.learners[i], sums[i] = population.run(self.learners[i], sums[i], phase, steps)
+                jax.block_until_ready(self.learners)
+                seconds = time.perf_counter() - began
+                if steps == chunk:
+                    growth = CHUNK_SECONDS / max(seconds, 1e-6)
+                    chunk = max(1, int(chunk * min(4.0, growth)))
+                step += steps
+                self.view.update(step, phase.name)
+            self._log(step, phase, sums)
+            if self.stopping():
+                self.run.save(step, self.learners)
+                raise Interrupted(
+                    f"interrupted at step {step:,} of {total:,}; saved. Continue with: sapp resume {self.run.path}"
+                )
+            if not self.alive.any():
+                self.run.save(step, self.learners)
+                raise SappError(
+                    f"every member diverged; the last states are in {self.run.path}. "
+                    "Try a smaller learning rate or a larger alpha"
+                )
+            self._evaluate(step, phase, start, last=step == total)
+            if self._due(step, start, plan.checkpoint_every) or step == end:
+                self.run.save(step, self.learners)
+
+    def _due(self, step: int, start: int, every: int) -> bool:
+        """Whether a boundary of ``every`` steps lies in the log interval that ends at this step."""
+        if not every:
+            return False
+        before = max(start, step - self.run.plan.log_every)
+        return (step - start) // every > (before - start) // every
+
+    def _log(self, step: int, phase: Phase, sums: Sequence[Sums]) -> None:
+        rows, alive, sick = [], [], []
+        seconds = round(time.perf_counter() - self.began, 3)
+        for population, learner, sum_ in zip(self.populations, self.learners, sums, strict=True):
+            counts = np.maximum(np.asarray(sum_.steps), 1.0)
+            values = {name: np.asarray(value) / counts for name, value in sum_.values.items()}
+            alive.append(np.asarray(learner.alive))
+            sick.append(values.get("ratio/sick", np.zeros(len(counts))) > 0.5)
+            for position, member in enumerate(population.members):
+                if np.asarray(sum_.steps)[position]:
+                    rows.append(
+                        {"step": step, "phase": phase.name, "updates": int(learner.updates), "seconds": seconds}
+                        | {"member": member.name}
+                        | {name: float(value[position]) for name, value in values.items()}
+                    )
+        self.tracks.metrics(rows)
+        events = self._changes(np.concatenate(alive), np.concatenate(sick), phase)
+        self.tracks.events([{"step": step, "member": name, "event": event} for name, event in events])
+        for name, event in events:
+            self.view.say(f"{name}: {event} (step {step:,})")
+
+    def _changes(self, alive: np.ndarray, sick: np.ndarray, phase: Phase) -> list[tuple[str, str]]:
+        events = []
+        for i, name in enumerate(self.names):
+            if self.alive[i] and not alive[i]:
+                events.append((name, "diverged: stopped at its last finite state, the others go on"))
+            if sick[i] and not self.sick[i]:
+                what = "weights fall back to 1" if phase.weighted else "its weights would fall back to 1"
+                events.append((name, f"ratio estimator sick: {what}"))
+            if self.sick[i] and not sick[i]:
+                events.append((name, "ratio estimator healthy again"))
+        self.alive, self.sick = alive, sick
+        return events
+
+    def _evaluate(self, step: int, phase: Phase, start: int, last: bool) -> None:
+        plan = self.run.plan
+        if not plan.eval_every or not phase.base or not (last or self._due(step, start, plan.eval_every)):
+            return
+        found = self.evaluator.evaluate(self.populations, self.learners, plan.eval_episodes, plan.eval_seed)
+        updates = int(self.learners[0].updates)
+        rows = [item.row(step, updates, plan.members[item.member].name) for item in found]
+        self.tracks.evaluations(rows)
+        self.view.evaluated(step, rows)
+
+
+class _Tracks:
+    """The run's three tables, and TensorBoard if asked."""
+
+    def __init__(self, run: Run, tensorboard: bool) -> None:
+        names = ("step", "phase", "updates", "seconds", "member", *_metric_names(run))
+        self._metrics = Table(run.path / METRICS, names)
+        self._evaluations = Table(run.path / EVALUATIONS, EVALUATION_COLUMNS)
+        self._events = Table(run.path / EVENTS, ("step", "member", "event"))
+        self._board = _board(run.path) if tensorboard else None
+
+    def __enter__(self) -> _Tracks:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._board is not None:
+            self._board.close()
+
+    def rewind(self, step: int) -> None:
+        for table in (self._metrics, self._evaluations, self._events):
+            table.rewind(step)
+
+    def metrics(self, rows: list[dict[str, Any]]) -> None:
+        self._metrics.append(rows)
+        self._scalars(rows, ("step", "phase", "updates", "seconds", "member"))
+
+    def evaluations(self, rows: list[dict[str, Any]]) -> None:
+        self._evaluations.append(rows)
+        self._scalars(rows, ("step", "updates", "member", "returns", "episodes"))
+
+    def events(self, rows: list[dict[str, Any]]) -> None:
+        self._events.append(rows)
+
+    def _scalars(self, rows: list[dict[str, Any]], skip: tuple[str, ...]) -> None:
+        if self._board is not None:
+            for row in rows:
+                for name, value in row.items():
+                    if name not in skip:
+                        self._board.add_scalar(f"{row['member']}/{name}", value, row["step"])
+
+
+def _metric_names(run: Run) -> list[str]:
+    """Names of everything any phase of any group logs, found by tracing, not by running."""
+    names: dict[str, None] = {}
+    plan = run.plan
+    for indices in plan.groups():
+        problem = plan.problems[plan.members[indices[0]].dataset]
+        shape = problem.observation_size, problem.action_size
+        data = DeviceData.empty(*shape)
+        members = [Member(m.name, m.algorithm, 0, m.seed) for m in (plan.members[i] for i in indices[:1])]
+        population = Population(members, data, [problem.empty_spec()])
+        learner = jax.eval_shape(population.init)
+        for phase in plan.phases:
+            names |= dict.fromkeys(population.empty_sums(learner, phase).values)
+    return list(names)
+
+
+def _writer() -> Any:
+    try:
+        from tensorboardX import SummaryWriter
+    except ImportError:
+        raise SappError("TensorBoard needs an extra: pip install 'sapp[tensorboard]'") from None
+    return SummaryWriter
+
+
+def _board(path: Path) -> Any:
+    return _writer()(str(path / "tensorboard"))
+
+
+def _upload(plan: Plan, datasets: list[Dataset]) -> tuple[list[DeviceData], list[list[Any]]]:
+    """Each group's datasets on the device; groups hold only what their members use."""
+    data, specs = [], []
+    for indices in plan.groups():
+        used = sorted({plan.members[index].dataset for index in indices})
+        blank = [problem.empty_spec() for problem in plan.problems]
+        for number in used:
+            blank[number] = spec_of(datasets[number])
+        specs.append(blank)
+        data.append(DeviceData.of([datasets[number] for number in used], used, len(datasets)))
+    return data, specs
+
+
+@contextlib.contextmanager
+def _locked(run: Run) -> Iterator[None]:
+    """One process at a time may write a run; the lock dies with its process."""
+    try:
+        handle = open(run.path / ".lock", "w")  # noqa: SIM115 - held open while the run is trained
+    except OSError as error:
+        raise SappError(f"{run.path}: cannot write there ({error.strerror}); make the folder writable") from None
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SappError(f"{run.path}: another process is training this run; wait for it or stop it") from None
+        yield
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C into a request to stop at the next chunk; the second one stops at once."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    previous = signal.signal(signal.SIGINT, handler)
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def _fork(plan: Plan, source: Run) -> list[Learner]:
+    """Learners of a plan's groups, taken from another run's members of the same data, seed and structure."""
+    _, learners = source.restore()
+    if not learners:
+        raise SappError(f"{source.path}: has no checkpoint to start from")
+    places = {
+        (source.plan.problems[member.dataset].fingerprint, member.seed): (learner, position)
+        for learner, indices in reversed(list(zip(learners, source.plan.groups(), strict=True)))
+        for position, member in reversed(list(enumerate(source.plan.members[index] for index in indices)))
+    }
+    forked = []
+    for indices in plan.groups():
+        members = [plan.members[index] for index in indices]
+        keys = [(plan.problems[member.dataset].fingerprint, member.seed) for member in members]
+        for key, member in zip(keys, members, strict=True):
+            if key not in places:
+                raise SappError(f"{source.path}: has no member with the data and seed of {member.name}")
+        chosen = [places[key] for key in keys]
+        if len({id(learner) for learner, _ in chosen}) != 1:
+            raise SappError(f"{source.path}: members of one group there are of several groups here; train them apart")
+        learner, rows = chosen[0][0], np.asarray([position for _, position in chosen])
+        base, ratio, alive, stopped_at = jax.tree.map(
+            lambda leaf, rows=rows: leaf[rows], (learner.base, learner.ratio, learner.alive, learner.stopped_at)
+        )
+        forked.append(Learner(base, ratio, alive, stopped_at, learner.updates, learner.ratio_updates))
+    wanted = [jax.eval_shape(population.init) for population in populations_of(plan)]
+    for learner, like in zip(forked, wanted, strict=True):
+        if checkpoint.shapes(learner) != checkpoint.shapes(like):
+            raise SappError(f"{source.path}: its networks differ from these; use the same hidden sizes and weights")
+    return forked
+
+
+def _resolve(chosen: AlgorithmLike, dataset: str) -> Algorithm | None:
+    algorithm = chosen if isinstance(chosen, Algorithm) else chosen(dataset)
+    if algorithm is not None and not isinstance(algorithm, Algorithm):
+        raise SappError(f"{algorithm!r} is not an algorithm: give sapp.CQL(...) or a class of your own")
+    return algorithm
+
+
+def _name(algorithm: AlgorithmLike) -> str:
+    return type(algorithm).__name__ if isinstance(algorithm, Algorithm) else getattr(algorithm, "__name__", "algorithm")
+
+
+def _source(source: Any) -> str:
+    path = Path(str(source))
+    return str(path.resolve()) if path.exists() else str(source)
+
+
+def _copy(run: Run, problem: Problem) -> Path:
+    return run.path / DATA / f"{problem.fingerprint[:16]}.npz"
+
+
+def _reload(run: Run, problem: Problem) -> Dataset:
+    return load(problem.source if problem.source is not None else _copy(run, problem))
+
+
+def _default_folder(named: Mapping[str, Any], datasets: Sequence[Dataset]) -> Path:
+    algorithms = "+".join(named) if len(named) < 4 else f"{len(named)}-algorithms"
+    stem = f"{algorithms}-{datasets[0].name if len(datasets) == 1 else f'{len(datasets)}-datasets'}"
+    return Path("runs") / f"{stem.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _check(least: int, **numbers: int) -> None:
+    for name, value in numbers.items():
+        if value < least:
+            raise SappError(f"{name} is {value}: it must be at least {least}")
+
+
+@contextlib.contextmanager
+def _whole(folder: Path) -> Iterator[None]:
+    """Make a run folder whole or not at all: what a failure leaves behind is removed, what was there before stays."""
+    before = set(folder.iterdir()) if folder.is_dir() else None
+    try:
+        yield
+    except BaseException:
+        if before is None:
+            shutil.rmtree(folder, ignore_errors=True)
+        elif folder.is_dir():
+            for each in set(folder.iterdir()) - before:
+                shutil.rmtree(each, ignore_errors=True) if each.is_dir() else each.unlink(missing_ok=True)
+        raise

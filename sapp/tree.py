@@ -1,0 +1,26 @@
+"""Small operations on pytrees."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+T = TypeVar("T")
+
+
+def select(condition: Array, yes: T, no: T) -> T:
+    """``yes`` where the scalar condition holds, else ``no``, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def polyak(target: T, online: T, rate: Array | float) -> T:
+    """Soft target update: target ← (1 − rate)·target + rate·online."""
+    return jax.tree.map(lambda t, o: t + rate * (o - t), target, online)
+
+
+def all_finite(tree: object) -> Array:
+    """Whether every number of every leaf is finite."""
+    return jnp.isfinite(sum((jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(tree)), jnp.float32(0.0)))

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sapp.data import Dataset, load
+from sapp.data.load import load as load_again
+from sapp.errors import SappError
+
+minari = pytest.importorskip("minari", reason="minari is an extra")
+import gymnasium  # noqa: E402
+from gymnasium import spaces  # noqa: E402
+from gymnasium.envs.registration import EnvSpec  # noqa: E402
+from minari.data_collector import EpisodeBuffer  # noqa: E402
+
+# Minari wants authors, descriptions and the like of whoever creates a dataset.
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning:minari")
+
+WIDE = spaces.Box(-np.inf, np.inf, (2,), np.float64)
+BOUNDS = spaces.Box(np.array([-2, -1, 0], np.float32), np.array([2, 1, 1], np.float32))
+
+
+class Small(gymnasium.Env):
+    """Never stepped: Minari only asks what it is called."""
+
+    spec = EnvSpec(id="Small-v0", entry_point="test_minari:Small")
+    observation_space = WIDE
+    action_space = BOUNDS
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    return tmp_path / "minari"
+
+
+def create(identity: str, episodes: list[dict[str, Any]], **options: Any) -> None:
+    buffers = [EpisodeBuffer(id=i, seed=None, options=None, infos={}, **each) for i, each in enumerate(episodes)]
+    minari.create_dataset_from_buffers(
+        dataset_id=identity,
+        buffer=buffers,
+        eval_env=None,
+        **{"env": Small(), "observation_space": WIDE, "action_space": BOUNDS} | options,
+    )
+
+
+def episodes_of(data: Dataset) -> list[dict[str, Any]]:
+    found = []
+    for start, end in zip(data.episode_starts, data.episode_ends + 1, strict=True):
+        rows = slice(start, end)
+        path = np.concatenate([data.observation[rows], data.next_observation[end - 1 : end]]).astype(np.float64)
+        found.append(
+            {
+                "observations": path,
+                # The fixture's actions lie in [-1, 1]; the space's third dimension starts at 0.
+                "actions": np.abs(data.action[rows]),
+                "rewards": data.reward[rows].astype(np.float64),
+                "terminations": data.terminal[rows],
+                "truncations": data.timeout[rows],
+            }
+        )
+    return found
+
+
+@pytest.mark.parametrize("prefix", ["", "minari:"])
+@pytest.mark.parametrize("identity", ["toy/small/medium-v0", "small-v3"])
+def test_created_dataset_comes_back(small: Dataset, identity: str, prefix: str) -> None:
+    create(identity, episodes_of(small))
+    data = load(prefix + identity)
+    for key in ("observation", "next_observation", "reward", "terminal", "timeout"):
+        np.testing.assert_array_equal(getattr(data, key), getattr(small, key))
+    np.testing.assert_array_equal(data.action, np.abs(small.action))
+    assert data.action_low.tolist() == [-2, -1, 0]
+    assert data.action_high.tolist() == [2, 1, 1]
+    assert (data.name, data.environment, data.physics) == (identity, "Small-v0", None)
+
+
+def test_episode_cut_short_ends_in_a_timeout(small: Dataset) -> None:
+    episodes = episodes_of(small)
+    episodes[0]["terminations"] = np.zeros(3, bool)
+    create("toy/cut-v0", episodes)
+    assert load("toy/cut-v0").timeout.tolist() == [False, False, True, False, True, False]
+
+
+def test_dictionary_observations_are_flattened(small: Dataset) -> None:
+    space = spaces.Dict({"goal": spaces.Box(-9, 9, (1,), np.float64), "position": WIDE})
+    episodes = episodes_of(small)
+    for each in episodes:
+        position = each["observations"]
+        each["observations"] = {"goal": position[:, :1] * 0 + 7, "position": position}
+    create("toy/dict-v0", episodes, observation_space=space)
+    data = load("toy/dict-v0")
+    assert (data.observation[:, 0] == 7).all()
+    np.testing.assert_array_equal(data.observation[:, 1:], small.observation)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"action_space": spaces.Discrete(3)}, ["Discrete", "Box"]),
+        ({"action_space": spaces.Box(-np.inf, np.inf, (3,))}, ["action_low", "finite"]),
+        ({"observation_space": spaces.Box(0, 255, (2,), np.uint8)}, ["observation", "uint8", "float"]),
+    ],
+)
+def test_spaces_that_do_not_fit(small: Dataset, options: dict[str, Any], words: list[str]) -> None:
+    episodes = episodes_of(small)
+    for each in episodes:
+        if isinstance(options.get("action_space"), spaces.Discrete):
+            each["actions"] = np.zeros(len(each["rewards"]), np.int64)
+        if "observation_space" in options:
+            each["observations"] = np.zeros((len(each["rewards"]) + 1, 2), np.uint8)
+    create("toy/odd-v0", episodes, **options)
+    with pytest.raises(SappError) as caught:
+        load("toy/odd-v0")
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in ["toy/odd-v0", *words]:
+        assert word in message
+    if "finite" in words:
+        assert load("toy/odd-v0", action_low=-1, action_high=1).size == 6
+
+
+def test_unknown_id(small: Dataset, folder: Path) -> None:
+    with pytest.raises(SappError, match=r"toy/small-v0: no such Minari dataset.*there are none.*minari download"):
+        load("toy/small-v0")
+    create("toy/small-v0", episodes_of(small))
+    with pytest.raises(SappError, match=r"toy/smal-v0.*did you mean 'toy/small-v0'\?.*minari download toy/smal-v0"):
+        load("minari:toy/smal-v0")
+
+
+def test_damaged_dataset(small: Dataset, folder: Path) -> None:
+    create("toy/small-v0", episodes_of(small))
+    for path in (folder / "toy" / "small-v0" / "data").glob("*.hdf5"):
+        path.write_bytes(b"broken")
+    with pytest.raises(SappError, match=r"toy/small-v0: Minari cannot read it"):
+        load("toy/small-v0")
+
+
+def test_without_minari(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "minari", None)
+    with pytest.raises(SappError, match=r"pip install 'sapp\[minari\]'"):
+        load_again("minari:toy/small-v0")

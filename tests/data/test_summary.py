@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from sapp.data import Dataset, load
+from sapp.data.summary import Quantiles, plot_summary, print_summary, summarise
+from sapp.errors import SappError
+
+
+def test_summary_by_hand(small: Dataset) -> None:
+    summary = summarise(small)
+    assert (summary.transitions, summary.episodes, summary.terminals, summary.timeouts) == (6, 3, 2, 1)
+    assert summary.returns == Quantiles(6, 6, 6, 7.5, 9, 7)
+    assert summary.lengths == Quantiles(1, 1.5, 2, 2.5, 3, 2)
+    assert (summary.rewards.minimum, summary.rewards.maximum, summary.rewards.mean) == (1, 6, 3.5)
+    assert summary.rewards.std == pytest.approx(np.sqrt(35 / 12))
+    assert len(summary.observation) == 2
+    assert summary.action[1].minimum == small.action[:, 1].min()
+    assert summary.action[2].std == pytest.approx(small.action[:, 2].astype(np.float64).std())
+    assert summary.normalized_score is None
+    assert summary.extras == {"log_prob": 1}
+    assert json.loads(json.dumps(asdict(summary)))["returns"]["median"] == 6
+
+
+def test_genuine_scores(genuine: Path) -> None:
+    pytest.importorskip("sapp.environments.scores")
+    score = summarise(load(genuine / "hopper_medium-v2.hdf5")).normalized_score
+    assert score is not None
+    assert score.maximum == pytest.approx(100 * (1465.1845 + 20.272305) / (3234.3 + 20.272305), abs=1e-3)
+
+
+def test_printed_summary_states_numbers_and_units(small: Dataset) -> None:
+    text = io.StringIO()
+    print_summary(summarise(small), Console(file=text, width=120))
+    printed = text.getvalue()
+    for words in (
+        "small",
+        "Small-v0",
+        "2 end terminal, 1 time out",
+        "return (sum of rewards)",
+        "length (steps)",
+        "action 2",
+        "-1 to 1",
+        "7.5",
+    ):
+        assert words in printed
+
+
+def test_names_are_not_taken_for_markup(small: Dataset) -> None:
+    text = io.StringIO()
+    print_summary(summarise(load(small, name="[red]x[/red]")), Console(file=text, width=120))
+    assert "[red]x[/red]" in text.getvalue()
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_plot(small: Dataset, tmp_path: Path, ending: str) -> None:
+    path = plot_summary(small, tmp_path / "new" / f"out.{ending}")
+    head = path.read_bytes()[:300]
+    assert head.startswith(b"\x89PNG") if ending == "png" else b"<svg" in head or b"<?xml" in head
+    assert [each.name for each in path.parent.iterdir()] == [f"out.{ending}"]
+
+
+def test_plot_of_one_row(tmp_path: Path) -> None:
+    data = Dataset([[0.0]], [[0.0]], [1.0], [[0.0]], [True], [False])
+    assert plot_summary(data, tmp_path / "one.png").stat().st_size > 1000
+
+
+def test_plot_of_unknown_kind(small: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(SappError, match=r"out\.xyz: pictures cannot be written as '\.xyz'"):
+        plot_summary(small, tmp_path / "out.xyz")

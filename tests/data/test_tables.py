@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from sapp.data import Columns, Dataset, load
+from sapp.errors import SappError
+
+
+def columns_of(data: Dataset, successors: bool = True) -> dict[str, Any]:
+    """A table of one row a step with the usual names; float32 values widened, so that text holds them exactly."""
+    table: dict[str, Any] = {
+        "episode": np.repeat(np.arange(data.num_episodes), data.episode_lengths),
+        "step": data.step,
+        "reward": data.reward.astype(np.float64),
+        "terminal": data.terminal,
+        "timeout": data.timeout,
+    }
+    for key in ("observation", "action", *(["next_observation"] if successors else [])):
+        for i, column in enumerate(getattr(data, key).T.astype(np.float64)):
+            table[f"{key}_{i}"] = column
+    return table
+
+
+def write(path: Path, table: dict[str, Any]) -> Path:
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(pa.table(table), path)
+    else:
+        names = list(table)
+        rows = zip(*(np.asarray(table[name]).tolist() for name in names), strict=True)
+        text = "\n".join([",".join(names), *(",".join(str(value) for value in row) for row in rows)])
+        path.write_text(text + "\n")
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("stem", ["hopper_medium-v2", "halfcheetah_medium_replay-v1", "walker2d_random-v1"])
+def test_genuine_data_is_the_same_in_every_format(genuine: Path, tmp_path: Path, stem: str, ending: str) -> None:
+    data = load(genuine / f"{stem}.hdf5")
+    found = load(write(tmp_path / f"log.{ending}", columns_of(data)))
+    assert found.fingerprint == data.fingerprint
+    assert found.name == "log"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_in_any_order(small: Dataset, tmp_path: Path, ending: str) -> None:
+    order = np.random.default_rng(1).permutation(6)
+    shuffled = {key: np.asarray(value)[order] for key, value in columns_of(small).items()}
+    found = load(write(tmp_path / f"log.{ending}", shuffled))
+    assert found.fingerprint == small.fingerprint
+    assert found.provenance["sorted_by"] == ["episode", "step"]
+
+
+def test_interleaved_episodes_without_a_time_column(small: Dataset, tmp_path: Path) -> None:
+    table = {key: np.asarray(value)[[0, 3, 1, 5, 4, 2]] for key, value in columns_of(small).items() if key != "step"}
+    table["episode"] = np.array(["x", "c", "a"])[table["episode"]]
+    found = load(write(tmp_path / "log.csv", table))
+    # Episodes stand in the order in which they first appear, text ids or not.
+    assert found.fingerprint == small.fingerprint
+
+
+def test_lists_in_parquet(small: Dataset, tmp_path: Path) -> None:
+    table = {
+        "obs": pa.array(list(small.observation)),
+        "action": pa.FixedSizeListArray.from_arrays(pa.array(small.action.reshape(-1)), 3),
+        "next_obs": pa.array(list(small.next_observation)),
+        "reward": small.reward,
+        "terminated": small.terminal,
+        "truncated": small.timeout,
+    }
+    assert load(write(tmp_path / "log.parquet", table)).fingerprint == small.fingerprint
+
+
+def test_compressed_csv(small: Dataset, tmp_path: Path) -> None:
+    import gzip
+
+    path = write(tmp_path / "log.csv", columns_of(small))
+    (tmp_path / "log.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert load(tmp_path / "log.csv.gz").fingerprint == small.fingerprint
+
+
+def test_without_successors(small: Dataset, tmp_path: Path) -> None:
+    found = load(write(tmp_path / "log.csv", columns_of(small, successors=False)))
+    # The time-out on row 4 has no successor; row 3 becomes the time-out.
+    assert found.reward.tolist() == [1, 2, 3, 4, 6]
+    assert found.timeout.tolist() == [False, False, False, True, False]
+    np.testing.assert_array_equal(found.next_observation[[0, 1, 3]], small.observation[[1, 2, 4]])
+
+
+def test_numbered_columns_sort_by_number(tmp_path: Path) -> None:
+    table: dict[str, Any] = {f"obs_{i}": [float(i)] for i in reversed(range(12))}
+    found = load(write(tmp_path / "log.csv", {**table, "action_1": [0.5], "reward": [1], "done": [1]}))
+    assert found.observation[0].tolist() == list(range(12))
+
+
+def test_done_at_a_timeout_is_no_terminal(small: Dataset, tmp_path: Path) -> None:
+    table = columns_of(small)
+    table["done"] = table.pop("terminal") | table["timeout"]
+    assert load(write(tmp_path / "log.csv", table)).fingerprint == small.fingerprint
+
+
+def test_episodes_alone_end_in_timeouts(small: Dataset, tmp_path: Path) -> None:
+    table = columns_of(small)
+    del table["terminal"], table["timeout"]
+    found = load(write(tmp_path / "log.csv", table))
+    assert found.timeout.tolist() == [False, False, True, False, True, True]
+    assert "no step is terminal" in found.provenance["terminal"]
+
+
+MAPPING = """
+episode = "trip"
+time = "clock"
+observation = ["speed", "charge"]
+next_observation = ["speed after", "charge after"]
+action = ["throttle", "brake", "gear"]
+reward = "gain"
+terminal = "crash"
+timeout = "cut"
+log_prob = "density"
+action_low = [-1, -1, -2]
+action_high = 2.5
+"""
+
+
+def renamed(data: Dataset) -> dict[str, Any]:
+    new = [
+        "trip",
+        "clock",
+        "gain",
+        "crash",
+        "cut",
+        "speed",
+        "charge",
+        "throttle",
+        "brake",
+        "gear",
+        "speed after",
+        "charge after",
+    ]
+    table = dict(zip(new, columns_of(data).values(), strict=True))
+    return {**table, "density": data.extras["log_prob"], "comment": ["text"] * data.size}
+
+
+def test_mapping_from_toml(small: Dataset, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", renamed(small))
+    (tmp_path / "map.toml").write_text(MAPPING)
+    found = load(path, columns=tmp_path / "map.toml")
+    np.testing.assert_array_equal(found.observation, small.observation)
+    np.testing.assert_array_equal(found.next_observation, small.next_observation)
+    np.testing.assert_array_equal(found.action, small.action)
+    np.testing.assert_array_equal(found.terminal, small.terminal)
+    np.testing.assert_array_equal(found.extras["log_prob"], small.extras["log_prob"])
+    assert found.action_low.tolist() == [-1, -1, -2]
+    assert found.action_high.tolist() == [2.5, 2.5, 2.5]
+    assert found.provenance["columns"]["reward"] == "gain"
+    options: dict[str, Any] = {"action_low": -1, "action_high": 1}
+    assert load(path, columns=tmp_path / "map.toml", **options).fingerprint == small.fingerprint
+
+
+def test_mapping_as_object_and_dictionary(small: Dataset, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.parquet", renamed(small))
+    fields: dict[str, Any] = {
+        "observation": ["speed", "charge"],
+        "next_observation": ["speed after", "charge after"],
+        "action": ["throttle", "brake", "gear"],
+        "reward": "gain",
+        "terminal": "crash",
+        "timeout": "cut",
+    }
+    assert load(path, columns=fields).fingerprint == small.fingerprint
+    assert load(path, columns=Columns(**fields)).fingerprint == small.fingerprint
+
+
+def test_action_bounds_are_inferred_and_stated(tmp_path: Path) -> None:
+    table = {
+        "obs_0": [0.0, 1.0],
+        "action_0": [0.0, 100.0],
+        "action_1": [0.2, -0.3],
+        "action_2": [7.0, 7.0],
+        "reward": [0, 0],
+        "terminal": [0, 1],
+    }
+    path = write(tmp_path / "log.csv", table)
+    found = load(path)
+    assert found.action_low.tolist() == [0, -1, 6]
+    assert found.action_high.tolist() == [100, 1, 8]
+    assert found.provenance["action_bounds_inferred"]["dimensions"] == [0, 2]
+    assert "action_bounds_inferred" not in load(path, action_low=-200, action_high=200).provenance
+
+
+GOOD = "episode,step,obs_0,obs_1,action_0,reward,terminal\n0,0,1,2,0.5,1,0\n0,1,3,4,0.5,1,1\n"
+BAD: dict[str, tuple[str, list[str]]] = {
+    "text in a column": (GOOD.replace("3,4", "3,high"), ["'obs_1'", "'high'", "row 1", "not a number"]),
+    "gap in a column": (GOOD.replace("3,4", "3,"), ["'obs_1'", "empty", "row 1"]),
+    "nan in a column": (GOOD.replace("3,4", "3,nan"), ["'obs_1'", "NaN", "row 1"]),
+    "no reward": (GOOD.replace("reward", "gain"), ["no reward columns", "gain"]),
+    "no actions": (GOOD.replace("action_0", "u"), ["no action columns", "columns are", "u"]),
+    "skipped number": (GOOD.replace("obs_1", "obs_2"), ["obs_", "skip number 1"]),
+    "only a header": (GOOD.splitlines()[0] + "\n", ["no rows"]),
+    "nothing": ("", ["empty"]),
+    "blank lines": ("\n\n", ["csv"]),
+    "uneven rows": (GOOD + "0,1\n", ["csv", "Expected 7 columns, got 2"]),
+    "column twice": (GOOD.replace("obs_1", "obs_0"), ["'obs_0'", "more than once"]),
+    "time twice": (GOOD.replace("0,1,3", "0,0,3"), ["episode 0", "step 0", "row 1"]),
+    "text as time": (GOOD.replace("0,1,3", "0,late,3"), ["'step'", "'late'", "row 1"]),
+    "nothing tells of episodes": (
+        GOOD.replace("episode", "a").replace("terminal", "b"),
+        ["no terminal, timeout or episode column"],
+    ),
+    "goes on after its end": (GOOD + "0,2,5,6,0.5,1,0\n", ["episode 0", "terminal", "row 1"]),
+    "flag of seven": (GOOD.replace("1,1\n", "1,7\n"), ["terminal", "7", "row 1"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_csv(tmp_path: Path, case: str) -> None:
+    text, words = BAD[case]
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(SappError) as caught:
+        load(path)
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in ["bad.csv", *words]:
+        assert word in message
+
+
+def test_the_good_csv_is_good(tmp_path: Path) -> None:
+    (tmp_path / "good.csv").write_text(GOOD)
+    data = load(tmp_path / "good.csv")
+    assert data.observation.tolist() == [[1, 2], [3, 4]]
+    assert data.next_observation.tolist() == [[3, 4], [3, 4]]
+    assert data.terminal.tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('observation = ["obs_0"]\naction = ["action_0"]\nrewrd = "reward"\n', ["'rewrd'", "did you mean 'reward'?"]),
+        ('observation = ["obs_0"\n', ["not valid TOML", "line"]),
+        ('observation = ["obs_0"]\n', ["'action' is missing"]),
+        ('observation = ["obs_0", 3]\naction = "action_0"\n', ["observation", "column name"]),
+        ('observation = "obs_0"\naction = "action_0"\nreward = ["a"]\n', ["reward", "column name"]),
+        ('observation = "obs_0"\naction = "action_0"\nreward = "rewards"\n', ["'rewards'", "did you mean 'reward'?"]),
+        ('observation = "obs_0"\naction = "action_0"\ntime = "step"\n', ["time", "'step'", "episode"]),
+        ("", ["empty"]),
+    ],
+)
+def test_bad_toml(tmp_path: Path, text: str, words: list[str]) -> None:
+    (tmp_path / "log.csv").write_text(GOOD)
+    (tmp_path / "map.toml").write_text(text)
+    with pytest.raises(SappError) as caught:
+        load(tmp_path / "log.csv", columns=tmp_path / "map.toml")
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in words:
+        assert word in message
+
+
+def test_bad_parquet(small: Dataset, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.parquet", columns_of(small))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(SappError, match=r"log\.parquet: cannot be read as parquet"):
+        load(path)
+    rows = {"action": [[0.0], [0.0]], "reward": [0.0, 1.0], "terminal": [False, True]}
+    uneven = {"obs": [[1.0, 2.0], [1.0]], **rows}
+    with pytest.raises(SappError, match="'obs' is 1 wide at row 1 but 2 at row 0"):
+        load(write(path, uneven))
+    with pytest.raises(SappError, match="'obs' has an empty value at row 1"):
+        load(write(path, {"obs": [[1.0, 2.0], [1.0, None]], **rows}))
+    with pytest.raises(SappError, match="'obs' is nan at row 1"):
+        load(write(path, {"obs": [[1.0], [float("nan")]], **rows}))
+    with pytest.raises(SappError, match="'reward' is inf at row 0"):
+        load(write(path, {"obs": [[1.0], [2.0]], **rows, "reward": [float("inf"), 1.0]}))
+    with pytest.raises(SappError, match="'obs' holds lists of string"):
+        load(write(path, {"obs": [["a"], ["b"]], **rows}))
+
+
+def test_missing_episode_id(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(GOOD.replace("0,1,3", ",1,3"))
+    with pytest.raises(SappError, match="'episode' is empty or NaN at row 1"):
+        load(tmp_path / "log.csv")
+
+
+def test_rows_in_errors_after_sorting_say_so(tmp_path: Path) -> None:
+    text = "episode,step,obs_0,action_0,reward,terminal\n0,1,1,0.5,1,7\n0,0,1,0.5,1,0\n"
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(SappError, match=r"log\.csv \(rows counted after sorting by episode\): terminal is 7 at row 1"):
+        load(tmp_path / "log.csv")

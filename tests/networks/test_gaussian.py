@@ -1,0 +1,184 @@
+"""The tanh-Gaussian and the behaviour mixture against SciPy in float64."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.special import log_softmax, logsumexp
+from scipy.stats import norm
+
+from sapp.networks import BehaviourDensity, GaussianActor, TanhGaussian
+from sapp.networks.gaussian import ACTION_LIMIT, LOG_STD_MAX, LOG_STD_MIN, log_tanh_derivative, unsquash
+from sapp.networks.mixture import BEHAVIOUR_LOG_STD_MIN
+
+
+def scipy_log_density(u: np.ndarray, mean: np.ndarray, log_std: np.ndarray) -> np.ndarray:
+    """Elementwise log-density of tanh(u): the normal's, minus log(1 − tanh²u) = −2 log cosh u, in float64."""
+    u = np.asarray(u, np.float64)
+    log_cosh = np.logaddexp(u, -u) - np.log(2.0)
+    return norm.logpdf(u, np.asarray(mean, np.float64), np.exp(np.asarray(log_std, np.float64))) + 2.0 * log_cosh
+
+
+@pytest.fixture(scope="module")
+def law() -> TanhGaussian:
+    rng = np.random.default_rng(0)
+    return TanhGaussian(
+        jnp.asarray(rng.normal(0, 0.6, (200, 3)), jnp.float32), jnp.asarray(rng.uniform(-2.0, 0.0, (200, 3)), jnp.float32)
+    )
+
+
+@pytest.mark.parametrize("u", [-80.0, -20.0, -9.0, -1.0, -1e-4, 0.0, 0.3, 5.0, 20.0, 80.0])
+def test_log_tanh_derivative_is_stable_at_extreme_values(u: float) -> None:
+    exact = -2.0 * (np.logaddexp(u, -u) - np.log(2.0))
+    assert float(log_tanh_derivative(jnp.float32(u))) == pytest.approx(exact, rel=1e-6, abs=1e-6)
+
+
+def test_log_prob_matches_scipy_with_change_of_variables(law: TanhGaussian) -> None:
+    rng = np.random.default_rng(1)
+    action = np.tanh(rng.normal(0, 1.2, (200, 3))).astype(np.float32)
+    expected = scipy_log_density(np.arctanh(action.astype(np.float64)), law.mean, law.log_std).sum(-1)
+    np.testing.assert_allclose(law.log_prob(jnp.asarray(action)), expected, rtol=2e-4, atol=2e-4)
+
+
+def test_log_prob_of_actions_on_the_bounds_is_finite_and_that_of_the_limit() -> None:
+    law = TanhGaussian(jnp.zeros((2, 1)), jnp.zeros((2, 1)))
+    edge = law.log_prob(jnp.asarray([[1.0], [-1.0]]))
+    limit = np.arctanh(float(np.float32(ACTION_LIMIT)))
+    np.testing.assert_allclose(edge, scipy_log_density(np.array([limit, -limit]), 0.0, 0.0), rtol=5e-3)
+
+
+@pytest.mark.parametrize(("mean", "log_std"), [(8.0, -1.0), (-8.0, 1.5), (0.0, 2.0), (0.5, -5.0)])
+def test_sampled_log_density_matches_scipy_at_extreme_u(mean: float, log_std: float) -> None:
+    """Where tanh saturates in float32 the sampled action no longer tells u; the density must come from u itself."""
+    law = TanhGaussian(jnp.full((500, 1), mean), jnp.full((500, 1), log_std))
+    key = jax.random.PRNGKey(3)
+    _, log_prob = law.sample(key)
+    u = mean + np.exp(log_std) * np.asarray(jax.random.normal(key, (500, 1)), np.float64)
+    np.testing.assert_allclose(log_prob, scipy_log_density(u, mean, log_std)[:, 0], rtol=1e-4, atol=1e-4)
+
+
+def test_sample_log_prob_equals_log_prob_of_the_action(law: TanhGaussian) -> None:
+    action, log_prob = law.sample(jax.random.PRNGKey(0))
+    near = np.abs(np.asarray(action)).max(-1) < 0.999
+    assert near.mean() > 0.9
+    np.testing.assert_allclose(log_prob[near], law.log_prob(action)[near], atol=2e-3)
+
+
+def test_sample_many_has_the_law_of_sample(law: TanhGaussian) -> None:
+    actions, log_probs = law.sample_many(jax.random.PRNGKey(5), 4)
+    assert actions.shape == (200, 4, 3)
+    assert log_probs.shape == (200, 4)
+    for k in range(4):
+        near = np.abs(np.asarray(actions[:, k])).max(-1) < 0.999
+        np.testing.assert_allclose(log_probs[near, k], law.log_prob(actions[:, k])[near], atol=2e-3)
+    # u standardised by the law's own mean and std is standard normal: moments over 2400 draws
+    z = (np.arctanh(np.clip(np.asarray(actions, np.float64), -0.9999, 0.9999)) - law.mean[:, None]) / np.exp(law.log_std[:, None])
+    assert abs(np.mean(z)) < 4 / np.sqrt(z.size)
+    assert np.std(z) == pytest.approx(1.0, abs=0.06)
+    assert abs(np.corrcoef(z[:, 0].ravel(), z[:, 1].ravel())[0, 1]) < 0.15  # the K draws differ
+
+
+@pytest.mark.parametrize(("mean", "log_std"), [(0.0, 0.0), (0.7, -1.0), (-1.0, 0.3), (0.0, -2.5)])
+def test_density_integrates_to_one(mean: float, log_std: float) -> None:
+    """Quadrature over a = tanh(u) with nodes equidistant in u, so that mass near ±1 is resolved."""
+    u = np.linspace(-6.5, 6.5, 40_001)
+    action = np.tanh(u)
+    law = TanhGaussian(jnp.full((len(u), 1), mean), jnp.full((len(u), 1), log_std))
+    density = np.exp(np.asarray(law.log_prob(jnp.asarray(action[:, None], jnp.float32)), np.float64))
+    assert np.trapezoid(density, action) == pytest.approx(1.0, abs=2e-3)
+
+
+def test_mode_is_tanh_of_the_mean(law: TanhGaussian) -> None:
+    np.testing.assert_allclose(law.mode(), np.tanh(np.asarray(law.mean, np.float64)), rtol=1e-6)
+
+
+def test_unsquash_inverts_tanh() -> None:
+    u = np.linspace(-4, 4, 81)
+    np.testing.assert_allclose(unsquash(jnp.asarray(np.tanh(u), jnp.float32)), u, rtol=1e-3, atol=1e-5)
+
+
+def test_actor_heads_against_numpy_and_log_std_bounds() -> None:
+    actor = GaussianActor(jax.random.PRNGKey(1), 4, 2, (16, 8))
+    state = np.random.default_rng(0).normal(size=(32, 4))
+    x = state
+    for layer in actor.trunk.layers:
+        x = np.maximum(x @ np.asarray(layer.weight, np.float64) + np.asarray(layer.bias, np.float64), 0.0)
+    mean = x @ np.asarray(actor.mean.weight, np.float64) + np.asarray(actor.mean.bias, np.float64)
+    log_std = x @ np.asarray(actor.log_std.weight, np.float64) + np.asarray(actor.log_std.bias, np.float64)
+    law = actor(jnp.asarray(state, jnp.float32))
+    np.testing.assert_allclose(law.mean, mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(law.log_std, log_std, rtol=1e-5, atol=1e-6)
+    for bias, bound in ((100.0, LOG_STD_MAX), (-100.0, LOG_STD_MIN)):
+        pushed = eqx.tree_at(lambda a: a.log_std.bias, actor, jnp.full(2, bias))
+        assert np.all(np.asarray(pushed(jnp.asarray(state, jnp.float32)).log_std) == bound)
+
+
+def test_reparameterised_gradient_reaches_mean_and_std() -> None:
+    def total(law: TanhGaussian) -> jax.Array:
+        return jnp.sum(law.sample(jax.random.PRNGKey(0))[0])
+
+    gradient = jax.grad(total)(TanhGaussian(jnp.zeros((8, 1)), jnp.zeros((8, 1))))
+    noise = np.asarray(jax.random.normal(jax.random.PRNGKey(0), (8, 1)), np.float64)
+    slope = 1 - np.tanh(noise) ** 2  # d tanh(m + σε)/dm, and times ε for d/d log σ at σ = 1
+    np.testing.assert_allclose(gradient.mean, slope, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(gradient.log_std, slope * noise, rtol=1e-4, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def behaviour() -> BehaviourDensity:
+    """A mixture whose components lie apart: the output layer is scaled up."""
+    network = BehaviourDensity(jax.random.PRNGKey(2), 3, 2, (16,), components=4)
+    return eqx.tree_at(lambda b: b.mlp.layers[-1].weight, network, network.mlp.layers[-1].weight * 4.0)
+
+
+def mixture_parts(network: BehaviourDensity, state: np.ndarray) -> list[np.ndarray]:
+    hidden, last = network.mlp.layers
+    x = np.maximum(state @ np.asarray(hidden.weight, np.float64) + np.asarray(hidden.bias, np.float64), 0.0)
+    out = x @ np.asarray(last.weight, np.float64) + np.asarray(last.bias, np.float64)
+    return [part.reshape(len(state), network.action_size, network.components) for part in np.split(out, 3, axis=-1)]
+
+
+def test_mixture_log_prob_matches_scipy(behaviour: BehaviourDensity) -> None:
+    rng = np.random.default_rng(4)
+    state, action = rng.normal(size=(64, 3)), np.tanh(rng.normal(size=(64, 2))).astype(np.float32)
+    logits, mean, log_std = mixture_parts(behaviour, state)
+    parts = log_softmax(logits, axis=-1) + scipy_log_density(
+        np.arctanh(action.astype(np.float64))[..., None], mean, np.clip(log_std, BEHAVIOUR_LOG_STD_MIN, LOG_STD_MAX)
+    )
+    expected = logsumexp(parts, axis=-1).sum(-1)
+    actual = behaviour.log_prob(jnp.asarray(state, jnp.float32), jnp.asarray(action))
+    np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
+
+
+def test_mixture_density_integrates_to_one_in_each_dimension() -> None:
+    network = BehaviourDensity(jax.random.PRNGKey(7), 3, 1, (16,), components=3)
+    u = np.linspace(-6.5, 6.5, 20_001)
+    action = jnp.asarray(np.tanh(u)[:, None], jnp.float32)
+    for state in np.random.default_rng(0).normal(size=(3, 3)):
+        rows = jnp.broadcast_to(jnp.asarray(state, jnp.float32), (len(u), 3))
+        density = np.exp(np.asarray(network.log_prob(rows, action), np.float64))
+        assert np.trapezoid(density, np.tanh(u)) == pytest.approx(1.0, abs=2e-3)
+
+
+def test_mixture_of_one_component_is_the_tanh_gaussian() -> None:
+    network = BehaviourDensity(jax.random.PRNGKey(8), 3, 2, (16,), components=1)
+    rng = np.random.default_rng(5)
+    state, action = rng.normal(size=(16, 3)), np.tanh(rng.normal(size=(16, 2))).astype(np.float32)
+    _, mean, log_std = (jnp.asarray(part[..., 0], jnp.float32) for part in mixture_parts(network, state))
+    expected = TanhGaussian(mean, log_std).log_prob(jnp.asarray(action))
+    np.testing.assert_allclose(network.log_prob(jnp.asarray(state, jnp.float32), jnp.asarray(action)), expected, rtol=1e-4)
+
+
+def test_mixture_likelihood_of_a_repeated_action_is_bounded() -> None:
+    """The floor of the log standard deviation keeps the likelihood of an action logged again and again finite."""
+    network = BehaviourDensity(jax.random.PRNGKey(9), 1, 1, (4,), components=1)
+    last = network.mlp.layers[-1]
+    peaked = eqx.tree_at(
+        lambda b: (b.mlp.layers[-1].weight, b.mlp.layers[-1].bias),
+        network, (jnp.zeros_like(last.weight), jnp.asarray([0.0, 0.0, -50.0])),
+    )  # fmt: skip
+    value = float(peaked.log_prob(jnp.zeros((1, 1)), jnp.zeros((1, 1)))[0])
+    assert value == pytest.approx(-BEHAVIOUR_LOG_STD_MIN - 0.5 * np.log(2 * np.pi), rel=1e-5)

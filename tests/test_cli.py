@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sapp.cli import ALGORITHMS, main, split_options, sweep
+from sapp.errors import SappError
+
+COMMANDS = (
+    ["demo"],
+    ["train"],
+    ["resume"],
+    ["evaluate"],
+    ["algorithms"],
+    ["data", "show"],
+    ["data", "replay"],
+    ["data", "convert"],
+)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.open()))
+
+
+def test_help_and_version_are_quick():
+    times = []
+    for argument in ("--help", "--version", "--help"):
+        began = time.perf_counter()
+        done = subprocess.run([sys.executable, "-m", "sapp", argument], capture_output=True, text=True, check=True)
+        times.append(time.perf_counter() - began)
+        assert done.stderr == ""
+    assert min(times) < 1.5  # a tenth of that on an idle machine
+
+
+def test_help_imports_nothing_heavy():
+    shown = "print(sorted({'jax', 'numpy', 'rich'} & set(sys.modules)))"
+    code = f"import sys, sapp.cli; sapp.cli.main(['train', '--help']); {shown}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_help_page_has_an_example(command, capsys):
+    assert main([*command, "--help"]) == 0
+    page = capsys.readouterr().out
+    assert "Example" in page
+    assert f"sapp {' '.join(command)} " in page
+
+
+def test_train_help_names_the_algorithms(capsys):
+    from sapp.algorithms.presets import PRESETS
+
+    assert list(ALGORITHMS) == list(PRESETS)
+    assert main(["train", "sa-cql", "--help"]) == 0
+    page = capsys.readouterr().out
+    assert all(name in page for name in ALGORITHMS)
+    assert "sapp algorithms NAME" in page
+
+
+def test_version(capsys):
+    import sapp
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"sapp {sapp.__version__}\n"
+
+
+def test_nothing_asked_shows_help(capsys):
+    assert main([]) == 0
+    assert "Commands:" in capsys.readouterr().out
+
+
+def test_algorithms_lists_hyper_parameters(capsys):
+    assert main(["algorithms"]) == 0
+    assert "matched-sa-cql" in capsys.readouterr().out
+    assert main(["algorithms", "sa-cql", "--data", "walker2d-expert-v2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["alpha"] == 5.0
+    assert (found["weights.f.b0"], found["weights.f.b1"]) == (0.5, 5.0)
+
+
+def test_split_options():
+    words = ["sa-cql", "--alpha", "-5", "a.npz", "--weights.hidden=64,64", "b.npz", "--b0", "0.5"]
+    positional, changes = split_options(words)
+    assert positional == ["sa-cql", "a.npz", "b.npz"]
+    assert changes == {"alpha": "-5", "weights.hidden": "64,64", "b0": "0.5"}
+
+
+def test_sweep_makes_every_combination_and_keeps_layers_together():
+    table = sweep(["sa-cql"], {"alpha": "1,2", "b0": "0,0.5", "hidden": "8,8", "weights.hidden": "4,4"})
+    assert list(table) == [f"sa-cql[alpha={a},weights.f.b0={b}]" for a in (1, 2) for b in ("0", "0.5")]
+    made = table["sa-cql[alpha=2,weights.f.b0=0.5]"]("hopper-expert-v2")
+    assert (made.alpha, made.hidden, made.weights.hidden, made.weights.f.b0) == (2.0, (8, 8), (4, 4), 0.5)
+    assert made.weights.f.b1 == 5.0  # the dataset's preset still counts
+
+
+def test_sweep_changes_an_option_where_it_exists():
+    table = sweep(["cql", "sa-cql"], {"b0": "0.25"})
+    assert table["cql"]("x").alpha == 5.0
+    assert table["sa-cql"]("x").weights.f.b0 == 0.25
+    with pytest.raises(SappError, match="no hyper-parameter 'b0'"):
+        sweep(["cql"], {"b0": "0.25"})
+
+
+def test_train_leaves_a_whole_run(trained):
+    assert {path.name for path in (trained / "checkpoints").iterdir()} == {
+        "0000000010.safetensors",
+        "0000000020.safetensors",
+    }
+    assert [row["step"] for row in rows(trained / "metrics.csv")] == ["10", "20"]
+    played = rows(trained / "evaluations.csv")
+    assert [(row["step"], row["member"]) for row in played] == [(s, "cql/point-behaviour/0") for s in ("10", "20")]
+    config = json.loads((trained / "config.json").read_text())
+    assert config["members"][0]["algorithm"]["hidden"] == [8]
+    assert not list(trained.rglob("*.tmp"))
+
+
+def test_evaluate_prints_a_table_or_json(trained, capsys):
+    assert main(["evaluate", str(trained), "--episodes", "3"]) == 0
+    page = capsys.readouterr().out
+    assert "95 % interval" in page
+    assert main(["evaluate", str(trained), "--episodes", "3", "--json", "--member", "cql/point-behaviour/0"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (member,) = found["members"]
+    assert found["step"] == 20
+    assert member["return"] == pytest.approx(np.mean(member["returns"]))
+    assert member["return_low"] <= member["return"] <= member["return_high"]
+    assert len(member["returns"]) == len(member["lengths"]) == 3
+    assert member["score"] == pytest.approx(100 * (member["return"] - 1.8) / (38.2 - 1.8))
+
+
+def test_resume_of_a_finished_run_changes_no_result(trained, tmp_path, capsys):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    assert main(["resume", str(folder)]) == 0
+    assert f"Run: {folder}" in capsys.readouterr().out
+    assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_resume_after_a_cut_gives_the_same_bits(trained, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained, folder)
+    last = folder / "checkpoints" / "0000000020.safetensors"
+    whole = last.read_bytes()
+    last.unlink()
+    assert main(["resume", str(folder), "--quiet"]) == 0
+    assert last.read_bytes() == whole
+    assert (folder / "evaluations.csv").read_bytes() == (trained / "evaluations.csv").read_bytes()
+
+
+def test_a_run_of_changed_data_keeps_its_own_copy(point_file, trained, tiny, short, tmp_path):
+    """What options made of the data is not in any file but the run's."""
+    data, out = tmp_path / "moved.npz", tmp_path / "run"
+    shutil.copy(point_file, data)
+    assert main(["train", "cql", str(data), *tiny, *short, "--environment", "point", "--out", str(out)]) == 0
+    data.unlink()
+    last = out / "checkpoints" / "0000000020.safetensors"
+    assert last.read_bytes() == (trained / "checkpoints" / last.name).read_bytes()
+    last.unlink()
+    assert main(["resume", str(out), "--quiet"]) == 0
+    assert last.read_bytes() == (trained / "checkpoints" / last.name).read_bytes()
+
+
+def test_three_phases_and_a_sweep_in_one_population(point_file, tiny, short, tmp_path, capsys):
+    out = tmp_path / "run"
+    argv = ["train", "sa-cql", str(point_file), *tiny, "--weights.hidden", "8", "--alpha", "1,2", "--seeds", "3,7"]
+    assert main([*argv, *short, "--pretrain", "10", "--ratio-steps", "10", "--out", str(out)]) == 0
+    metrics = rows(out / "metrics.csv")
+    members = {f"sa-cql[alpha={alpha}]/point-behaviour/{seed}" for alpha in (1, 2) for seed in (3, 7)}
+    assert {row["member"] for row in metrics} == members
+    assert [row["phase"] for row in metrics[::4]] == ["pretrain", "ratio", "joint", "joint"]
+    assert {row["weights/mean"] == "" for row in metrics if row["phase"] != "joint"} == {True}
+    assert main(["evaluate", str(out), "--episodes", "2"]) == 0
+    assert "sa-cql[alpha=1]" in capsys.readouterr().out.replace("\n", "")
+
+
+def test_data_show_convert_and_plot(tmp_path, capsys):
+    table = tmp_path / "plant.csv"
+    lines = ["batch,minute,temperature,valve,yield"]
+    lines += [f"{b},{t},{20 + t + b},{10 * t},{t / 2}" for b in range(3) for t in range(5)]
+    table.write_text("\n".join(lines) + "\n")
+    mapping = tmp_path / "map.toml"
+    mapping.write_text(
+        'episode = "batch"\ntime = "minute"\nobservation = ["temperature"]\naction = ["valve"]\nreward = "yield"\n'
+        "action_low = [0]\naction_high = [100]\n"
+    )
+    assert main(["data", "show", str(table), "--columns", str(mapping), "--plot", str(tmp_path / "plant.png")]) == 0
+    page = capsys.readouterr().out
+    assert "3: 0 end terminal, 3 time out" in page
+    assert (tmp_path / "plant.png").read_bytes().startswith(b"\x89PNG")
+    made = tmp_path / "plant.npz"
+    argv = [
+        "data",
+        "convert",
+        str(table),
+        str(made),
+        "--columns",
+        str(mapping),
+        "--environment",
+        "Plant-v0",
+        "--name",
+        "p",
+    ]
+    assert main(argv) == 0
+    capsys.readouterr()
+    assert main(["data", "show", str(made), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["name"], summary["environment"], summary["episodes"]) == ("p", "Plant-v0", 3)
+    assert summary["action_high"] == [100.0]
+
+
+def test_data_replay_of_a_made_file(tmp_path, capsys):
+    import h5py
+
+    from sapp.environments import make
+
+    hopper = make("hopper", physics="d4rl")
+    observation = hopper.reset(4, seed=0)
+    action = np.full((4, 3), 0.25)
+    successor, reward, terminal = hopper.step(action)
+    with h5py.File(tmp_path / "hopper_medium-v2.hdf5", "w") as file:
+        file["observations"], file["actions"], file["rewards"] = observation, action, reward
+        file["next_observations"], file["terminals"] = successor, terminal
+    assert main(["data", "replay", str(tmp_path / "hopper_medium-v2.hdf5"), "--physics", "d4rl", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["errors"][0]["largest"] < 1e-6
+
+
+def test_ctrl_c_leaves_a_run_that_resumes(trained, point_file, tiny, tmp_path):
+    """A real interrupt of a real process; the folder then continues here."""
+    out = tmp_path / "run"
+    argv = ["train", "cql", str(point_file), *tiny, "--steps", "100000000", "--log-every", "10", "--eval-every", "0"]
+    command = [sys.executable, "-m", "sapp", *argv, "--quiet", "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    try:
+        deadline = time.monotonic() + 120
+        while not (out / "metrics.csv").exists() or len(rows(out / "metrics.csv")) < 2:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    (line,) = errors.splitlines()
+    assert line.startswith("sapp: interrupted at step")
+    assert line.endswith(f"sapp resume {out}")
+    assert main(["evaluate", str(out), "--episodes", "2"]) == 0
