@@ -213,7 +213,7 @@ def train(
     algorithms = sweep(names, changes)
     phases = _protocol(algorithms, steps, pretrain, ratio_steps)
 
-    from sapp.training.train import train as start
+    from sapp.training.loop import train as start
 
     run = start(
         algorithms,
@@ -245,7 +245,7 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """``sapp.resume(path)``."""
-    from sapp.training.train import resume as go_on
+    from sapp.training.loop import resume as go_on
 
     moved = [_load(source, columns=columns) for source in data] if data else None
     _finished(go_on(path, data=moved, progress=not quiet, tensorboard=tensorboard), quiet)

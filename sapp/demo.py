@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from sapp.algorithms import Algorithm
     from sapp.data import Dataset
-    from sapp.evaluation.statistics import Interval
     from sapp.training import Run
 
 FIGURE = "demo.png"
@@ -86,8 +85,8 @@ def demo(
 
     from sapp.environments.point import behaviour_dataset
     from sapp.training.lockstep import play
+    from sapp.training.loop import train
     from sapp.training.phases import sa_protocol
-    from sapp.training.train import train
 
     console = console or Console()
     began = time.perf_counter()
@@ -131,14 +130,14 @@ def table(dataset: Dataset, scores: dict[str, np.ndarray]) -> Any:
     from rich.table import Table
 
     from sapp.environments.scores import normalized_score
-    from sapp.evaluation.statistics import bootstrap_interval
+    from sapp.evaluation.statistics import bootstrap_interval, seeds_and_episodes
 
     logged = normalized_score("point", dataset.episode_returns)
     seeds, episodes = scores["CQL"].shape
     rows = {
         f"behaviour ({len(logged)} logged episodes)": bootstrap_interval(logged, seed=0),
-        **{name: seeds_and_episodes(values) for name, values in scores.items()},
-        "SA-CQL − CQL": seeds_and_episodes(scores["SA-CQL"] - scores["CQL"]),
+        **{name: seeds_and_episodes(values, seed=0) for name, values in scores.items()},
+        "SA-CQL − CQL": seeds_and_episodes(scores["SA-CQL"] - scores["CQL"], seed=0),
     }
     out = Table(title="Normalised score: 0 random, 100 a good controller", title_justify="left", caption_justify="left")
     out.caption = f"final policies: {seeds} seeds × {episodes} episodes, both resampled"
@@ -150,21 +149,6 @@ def table(dataset: Dataset, scores: dict[str, np.ndarray]) -> Any:
             out.add_section()
         out.add_row(name, f"{estimate:.1f}", f"{low:.1f} to {high:.1f}")
     return out
-
-
-def seeds_and_episodes(values: np.ndarray, resamples: int = 10_000) -> Interval:
-    """The mean of scores [seeds, episodes] with a 95 % bootstrap interval that draws seeds and episodes anew.
-
-    Episodes of one policy are not independent evidence about the algorithm: drawing over all of them alike would give
-    intervals that are far too narrow.
-    """
-    from sapp.evaluation.statistics import Interval
-
-    rng = np.random.default_rng(0)
-    seeds, episodes = (rng.integers(count, size=(resamples, count)) for count in values.shape)
-    draws = values[seeds[:, :, None], episodes[:, None, :]].mean((1, 2))
-    low, high = np.quantile(draws, (0.025, 0.975))
-    return Interval(float(values.mean()), float(low), float(high))
 
 
 def state_weights(run: Run, dataset: Dataset) -> np.ndarray:

@@ -3,11 +3,10 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-import numpy as np
 import pytest
 from rich.console import Console
 
-from sapp.demo import FIGURE, algorithms, demo, seeds_and_episodes, state_weights
+from sapp.demo import FIGURE, algorithms, demo, state_weights
 
 
 @pytest.fixture(scope="module")
@@ -57,15 +56,6 @@ def test_state_weights_cover_the_data_and_stay_in_range(shown):
     assert weights.shape == (2, dataset.size)
     assert weights.min() >= 0.5 - 1e-6
     assert weights.max() <= 1.5 + 1e-6
-
-
-def test_interval_is_about_seeds_not_only_episodes():
-    """Two policies, each of which always scores the same: thousands of episodes tell no more than two seeds."""
-    values = np.repeat([[0.0], [10.0]], 1000, axis=1)
-    interval = seeds_and_episodes(values)
-    assert (interval.estimate, interval.low, interval.high) == (5.0, 0.0, 10.0)
-    same = seeds_and_episodes(np.ones((3, 5)))
-    assert (same.low, same.high) == (1.0, 1.0)
 
 
 def test_the_demo_never_overwrites_a_run(shown, capsys):

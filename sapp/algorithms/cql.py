@@ -12,7 +12,7 @@ from jax import Array
 
 from sapp.algorithms.actor_critic import ADAM, actor_loss, adam_step, bootstrap_target, temperature_loss
 from sapp.algorithms.base import Algorithm, Metrics
-from sapp.errors import SappError
+from sapp.errors import SappError, check_ranges
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
 from sapp.networks.mlp import check_precision
 from sapp.ratios import StateWeights, Uniform
@@ -76,6 +76,12 @@ class CQL(Algorithm):
             raise SappError(f"backup {self.backup!r} is unknown: use mode, sample or soft")
         if self.alpha_scale not in ALPHA_SCALES:
             raise SappError(f"alpha_scale {self.alpha_scale!r} is unknown: use {', '.join(ALPHA_SCALES)}")
+        infinity = float("inf")
+        check_ranges("CQL", {"alpha": self.alpha}, 0.0, infinity)
+        check_ranges("CQL", {"discount": self.discount, "tau": self.tau}, 0.0, 1.0)
+        rates = {name: getattr(self, name) for name in ("critic_lr", "actor_lr", "temperature_lr")}
+        check_ranges("CQL", rates, 0.0, infinity)
+        check_ranges("CQL", {"initial_temperature": self.initial_temperature}, 0.0, infinity, open_ends=True)
         if self.action_samples < 1 or self.batch_size < 1 or not self.hidden:
             raise SappError("action_samples and batch_size must be at least 1 and hidden must name at least one layer")
 

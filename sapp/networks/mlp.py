@@ -74,7 +74,7 @@ class MLP(eqx.Module):
         scales = [1.0] * (len(widths) - 2) + [scale]
         layers = [Linear(k, i, o, s) for k, i, o, s in zip(keys, widths[:-1], widths[1:], scales, strict=True)]
         if bias is not None:
-            layers[-1] = eqx.tree_at(lambda layer: layer.bias, layers[-1], jnp.full((outputs,), bias))
+            layers[-1] = eqx.tree_at(lambda layer: layer.bias, layers[-1], jnp.full((outputs,), bias, jnp.float32))
         self.layers = tuple(layers)
         self.precision = precision
 

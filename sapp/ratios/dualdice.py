@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import optax
 from jax import Array
 
-from sapp.errors import SappError
+from sapp.errors import SappError, check_ranges
 from sapp.networks import MLP, BehaviourDensity, GaussianActor, StateActionNetwork
 from sapp.ratios.base import Metrics, StateWeights
 from sapp.ratios.transforms import LogMinMax, Transform
@@ -100,6 +100,12 @@ class DualDICE(StateWeights):
             raise SappError(f"route {self.route!r} is unknown: use regression, density or zeta")
         if self.positivity not in ("square", "softplus", "identity"):
             raise SappError(f"positivity {self.positivity!r} is unknown: use square, softplus or identity")
+        infinity = float("inf")
+        rates = {name: getattr(self, name) for name in ("nu_lr", "zeta_lr", "ratio_lr", "behaviour_lr")}
+        check_ranges("DualDICE", rates, 0.0, infinity)
+        check_ranges("DualDICE", {"min_ess": self.min_ess, "health_rate": self.health_rate}, 0.0, 1.0)
+        if not self.hidden:
+            raise SappError("DualDICE: hidden sizes are empty; name at least one layer")
         if self.next_actions < 1:
             raise SappError(f"next_actions is {self.next_actions}: at least one next action is needed")
 

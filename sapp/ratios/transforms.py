@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.errors import SappError
+from sapp.errors import SappError, check_ranges
 
 TINY = 1e-12
 """Ratios are floored here before the logarithm; the batch quantile clamp then decides what an outlier counts."""
@@ -43,6 +43,8 @@ class LogMinMax(Transform):
     span: Literal["added", "upper"] = eqx.field(static=True, default="added")
 
     def __check_init__(self) -> None:
+        check_ranges("LogMinMax", {"b0": self.b0, "b1": self.b1}, 0.0, float("inf"))
+        check_ranges("LogMinMax", {"quantile": self.quantile}, 0.0, 0.5)
         if self.span not in ("added", "upper"):
             raise SappError(f"span {self.span!r} is unknown: use 'added' for [b0, b0+b1] or 'upper' for [b0, b1]")
 

@@ -1,7 +1,7 @@
 """Training: phases, populations, runs, checkpoints, progress."""
 
+from sapp.training.loop import resume, train
 from sapp.training.phases import Phase, plain_protocol, sa_protocol
 from sapp.training.run import Run
-from sapp.training.train import resume, train
 
 __all__ = ["Phase", "Run", "plain_protocol", "resume", "sa_protocol", "train"]

@@ -4,7 +4,7 @@ from scipy import stats
 
 from sapp.errors import SappError
 from sapp.evaluation import bootstrap_interval, iqm, mean, paired_difference, standard_error
-from sapp.evaluation.statistics import iqm_statistic
+from sapp.evaluation.statistics import iqm_statistic, seeds_and_episodes
 
 SAMPLE = np.random.default_rng(0).gamma(2.0, 100.0, 60)
 
@@ -91,3 +91,14 @@ def test_bad_requests():
         bootstrap_interval([1.0, 2.0], 0, confidence=95)
     with pytest.raises(SappError, match="shapes"):
         paired_difference([1.0], [1.0, 2.0], 0)
+
+
+def test_interval_is_about_seeds_not_only_episodes():
+    """Two policies, each of which always scores the same: thousands of episodes tell no more than two seeds."""
+    values = np.repeat([[0.0], [10.0]], 1000, axis=1)
+    interval = seeds_and_episodes(values, seed=0)
+    assert (interval.estimate, interval.low, interval.high) == (5.0, 0.0, 10.0)
+    same = seeds_and_episodes(np.ones((3, 5)), seed=0)
+    assert (same.low, same.high) == (1.0, 1.0)
+    with pytest.raises(SappError, match="seeds, episodes"):
+        seeds_and_episodes(np.ones(3), seed=0)

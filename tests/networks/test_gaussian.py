@@ -15,6 +15,17 @@ from sapp.networks.gaussian import ACTION_LIMIT, LOG_STD_MAX, LOG_STD_MIN, log_t
 from sapp.networks.mixture import BEHAVIOUR_LOG_STD_MIN
 
 
+@eqx.filter_jit
+def build(kind: type, *arguments: object, **options: object) -> object:
+    """A network, made in one compiled program (eager JAX compiles every draw of every shape apart)."""
+    return kind(*arguments, **options)
+
+
+@jax.jit
+def log_prob(law: TanhGaussian | BehaviourDensity, *arguments: jax.Array) -> jax.Array:
+    return law.log_prob(*arguments)
+
+
 def scipy_log_density(u: np.ndarray, mean: np.ndarray, log_std: np.ndarray) -> np.ndarray:
     """Elementwise log-density of tanh(u): the normal's, minus log(1 − tanh²u) = −2 log cosh u, in float64."""
     u = np.asarray(u, np.float64)
@@ -25,9 +36,8 @@ def scipy_log_density(u: np.ndarray, mean: np.ndarray, log_std: np.ndarray) -> n
 @pytest.fixture(scope="module")
 def law() -> TanhGaussian:
     rng = np.random.default_rng(0)
-    return TanhGaussian(
-        jnp.asarray(rng.normal(0, 0.6, (200, 3)), jnp.float32), jnp.asarray(rng.uniform(-2.0, 0.0, (200, 3)), jnp.float32)
-    )
+    mean, log_std = rng.normal(0, 0.6, (200, 3)), rng.uniform(-2.0, 0.0, (200, 3))
+    return TanhGaussian(jnp.asarray(mean, jnp.float32), jnp.asarray(log_std, jnp.float32))
 
 
 @pytest.mark.parametrize("u", [-80.0, -20.0, -9.0, -1.0, -1e-4, 0.0, 0.3, 5.0, 20.0, 80.0])
@@ -40,12 +50,12 @@ def test_log_prob_matches_scipy_with_change_of_variables(law: TanhGaussian) -> N
     rng = np.random.default_rng(1)
     action = np.tanh(rng.normal(0, 1.2, (200, 3))).astype(np.float32)
     expected = scipy_log_density(np.arctanh(action.astype(np.float64)), law.mean, law.log_std).sum(-1)
-    np.testing.assert_allclose(law.log_prob(jnp.asarray(action)), expected, rtol=2e-4, atol=2e-4)
+    np.testing.assert_allclose(log_prob(law, jnp.asarray(action)), expected, rtol=2e-4, atol=2e-4)
 
 
 def test_log_prob_of_actions_on_the_bounds_is_finite_and_that_of_the_limit() -> None:
     law = TanhGaussian(jnp.zeros((2, 1)), jnp.zeros((2, 1)))
-    edge = law.log_prob(jnp.asarray([[1.0], [-1.0]]))
+    edge = log_prob(law, jnp.asarray([[1.0], [-1.0]]))
     limit = np.arctanh(float(np.float32(ACTION_LIMIT)))
     np.testing.assert_allclose(edge, scipy_log_density(np.array([limit, -limit]), 0.0, 0.0), rtol=5e-3)
 
@@ -55,27 +65,28 @@ def test_sampled_log_density_matches_scipy_at_extreme_u(mean: float, log_std: fl
     """Where tanh saturates in float32 the sampled action no longer tells u; the density must come from u itself."""
     law = TanhGaussian(jnp.full((500, 1), mean), jnp.full((500, 1), log_std))
     key = jax.random.PRNGKey(3)
-    _, log_prob = law.sample(key)
+    _, density = jax.jit(TanhGaussian.sample)(law, key)
     u = mean + np.exp(log_std) * np.asarray(jax.random.normal(key, (500, 1)), np.float64)
-    np.testing.assert_allclose(log_prob, scipy_log_density(u, mean, log_std)[:, 0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(density, scipy_log_density(u, mean, log_std)[:, 0], rtol=1e-4, atol=1e-4)
 
 
 def test_sample_log_prob_equals_log_prob_of_the_action(law: TanhGaussian) -> None:
-    action, log_prob = law.sample(jax.random.PRNGKey(0))
+    action, density = law.sample(jax.random.PRNGKey(0))
     near = np.abs(np.asarray(action)).max(-1) < 0.999
     assert near.mean() > 0.9
-    np.testing.assert_allclose(log_prob[near], law.log_prob(action)[near], atol=2e-3)
+    np.testing.assert_allclose(density[near], log_prob(law, action)[near], atol=2e-3)
 
 
 def test_sample_many_has_the_law_of_sample(law: TanhGaussian) -> None:
-    actions, log_probs = law.sample_many(jax.random.PRNGKey(5), 4)
+    actions, densities = law.sample_many(jax.random.PRNGKey(5), 4)
     assert actions.shape == (200, 4, 3)
-    assert log_probs.shape == (200, 4)
+    assert densities.shape == (200, 4)
     for k in range(4):
         near = np.abs(np.asarray(actions[:, k])).max(-1) < 0.999
-        np.testing.assert_allclose(log_probs[near, k], law.log_prob(actions[:, k])[near], atol=2e-3)
+        np.testing.assert_allclose(densities[near, k], log_prob(law, actions[:, k])[near], atol=2e-3)
     # u standardised by the law's own mean and std is standard normal: moments over 2400 draws
-    z = (np.arctanh(np.clip(np.asarray(actions, np.float64), -0.9999, 0.9999)) - law.mean[:, None]) / np.exp(law.log_std[:, None])
+    u = np.arctanh(np.clip(np.asarray(actions, np.float64), -0.9999, 0.9999))
+    z = (u - np.asarray(law.mean)[:, None]) / np.exp(np.asarray(law.log_std)[:, None])
     assert abs(np.mean(z)) < 4 / np.sqrt(z.size)
     assert np.std(z) == pytest.approx(1.0, abs=0.06)
     assert abs(np.corrcoef(z[:, 0].ravel(), z[:, 1].ravel())[0, 1]) < 0.15  # the K draws differ
@@ -87,7 +98,7 @@ def test_density_integrates_to_one(mean: float, log_std: float) -> None:
     u = np.linspace(-6.5, 6.5, 40_001)
     action = np.tanh(u)
     law = TanhGaussian(jnp.full((len(u), 1), mean), jnp.full((len(u), 1), log_std))
-    density = np.exp(np.asarray(law.log_prob(jnp.asarray(action[:, None], jnp.float32)), np.float64))
+    density = np.exp(np.asarray(log_prob(law, jnp.asarray(action[:, None], jnp.float32)), np.float64))
     assert np.trapezoid(density, action) == pytest.approx(1.0, abs=2e-3)
 
 
@@ -101,7 +112,7 @@ def test_unsquash_inverts_tanh() -> None:
 
 
 def test_actor_heads_against_numpy_and_log_std_bounds() -> None:
-    actor = GaussianActor(jax.random.PRNGKey(1), 4, 2, (16, 8))
+    actor = build(GaussianActor, jax.random.PRNGKey(1), 4, 2, (16, 8))
     state = np.random.default_rng(0).normal(size=(32, 4))
     x = state
     for layer in actor.trunk.layers:
@@ -130,7 +141,7 @@ def test_reparameterised_gradient_reaches_mean_and_std() -> None:
 @pytest.fixture(scope="module")
 def behaviour() -> BehaviourDensity:
     """A mixture whose components lie apart: the output layer is scaled up."""
-    network = BehaviourDensity(jax.random.PRNGKey(2), 3, 2, (16,), components=4)
+    network = build(BehaviourDensity, jax.random.PRNGKey(2), 3, 2, (16,), components=4)
     return eqx.tree_at(lambda b: b.mlp.layers[-1].weight, network, network.mlp.layers[-1].weight * 4.0)
 
 
@@ -149,36 +160,37 @@ def test_mixture_log_prob_matches_scipy(behaviour: BehaviourDensity) -> None:
         np.arctanh(action.astype(np.float64))[..., None], mean, np.clip(log_std, BEHAVIOUR_LOG_STD_MIN, LOG_STD_MAX)
     )
     expected = logsumexp(parts, axis=-1).sum(-1)
-    actual = behaviour.log_prob(jnp.asarray(state, jnp.float32), jnp.asarray(action))
+    actual = log_prob(behaviour, jnp.asarray(state, jnp.float32), jnp.asarray(action))
     np.testing.assert_allclose(actual, expected, rtol=1e-3, atol=1e-3)
 
 
 def test_mixture_density_integrates_to_one_in_each_dimension() -> None:
-    network = BehaviourDensity(jax.random.PRNGKey(7), 3, 1, (16,), components=3)
+    network = build(BehaviourDensity, jax.random.PRNGKey(7), 3, 1, (16,), components=3)
     u = np.linspace(-6.5, 6.5, 20_001)
     action = jnp.asarray(np.tanh(u)[:, None], jnp.float32)
     for state in np.random.default_rng(0).normal(size=(3, 3)):
         rows = jnp.broadcast_to(jnp.asarray(state, jnp.float32), (len(u), 3))
-        density = np.exp(np.asarray(network.log_prob(rows, action), np.float64))
+        density = np.exp(np.asarray(log_prob(network, rows, action), np.float64))
         assert np.trapezoid(density, np.tanh(u)) == pytest.approx(1.0, abs=2e-3)
 
 
 def test_mixture_of_one_component_is_the_tanh_gaussian() -> None:
-    network = BehaviourDensity(jax.random.PRNGKey(8), 3, 2, (16,), components=1)
+    network = build(BehaviourDensity, jax.random.PRNGKey(8), 3, 2, (16,), components=1)
     rng = np.random.default_rng(5)
     state, action = rng.normal(size=(16, 3)), np.tanh(rng.normal(size=(16, 2))).astype(np.float32)
     _, mean, log_std = (jnp.asarray(part[..., 0], jnp.float32) for part in mixture_parts(network, state))
-    expected = TanhGaussian(mean, log_std).log_prob(jnp.asarray(action))
-    np.testing.assert_allclose(network.log_prob(jnp.asarray(state, jnp.float32), jnp.asarray(action)), expected, rtol=1e-4)
+    expected = log_prob(TanhGaussian(mean, log_std), jnp.asarray(action))
+    actual = log_prob(network, jnp.asarray(state, jnp.float32), jnp.asarray(action))
+    np.testing.assert_allclose(actual, expected, rtol=1e-4)
 
 
 def test_mixture_likelihood_of_a_repeated_action_is_bounded() -> None:
     """The floor of the log standard deviation keeps the likelihood of an action logged again and again finite."""
-    network = BehaviourDensity(jax.random.PRNGKey(9), 1, 1, (4,), components=1)
+    network = build(BehaviourDensity, jax.random.PRNGKey(9), 1, 1, (4,), components=1)
     last = network.mlp.layers[-1]
     peaked = eqx.tree_at(
         lambda b: (b.mlp.layers[-1].weight, b.mlp.layers[-1].bias),
         network, (jnp.zeros_like(last.weight), jnp.asarray([0.0, 0.0, -50.0])),
     )  # fmt: skip
-    value = float(peaked.log_prob(jnp.zeros((1, 1)), jnp.zeros((1, 1)))[0])
+    value = float(log_prob(peaked, jnp.zeros((1, 1)), jnp.zeros((1, 1)))[0])
     assert value == pytest.approx(-BEHAVIOUR_LOG_STD_MIN - 0.5 * np.log(2 * np.pi), rel=1e-5)

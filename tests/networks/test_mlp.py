@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,12 @@ import pytest
 from sapp import SappError
 from sapp.networks import MLP, Linear, StateActionNetwork, ensemble
 from sapp.networks.mlp import check_precision
+
+
+@eqx.filter_jit
+def build(kind: type, *arguments: object, **options: object) -> object:
+    """A network, made in one compiled program (eager JAX compiles every draw of every shape apart)."""
+    return kind(*arguments, **options)
 
 
 def numpy_mlp(network: MLP, x: np.ndarray) -> np.ndarray:
@@ -23,13 +30,13 @@ def numpy_mlp(network: MLP, x: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("hidden", [(), (7,), (16, 16, 5)])
 def test_mlp_matches_numpy(hidden: tuple[int, ...]) -> None:
-    network = MLP(jax.random.PRNGKey(0), 6, hidden, 3)
+    network = build(MLP, jax.random.PRNGKey(0), 6, hidden, 3)
     x = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
     np.testing.assert_allclose(network(jnp.asarray(x)), numpy_mlp(network, x), rtol=1e-5, atol=1e-6)
 
 
 def test_state_action_network_is_the_mlp_of_the_concatenation() -> None:
-    network = StateActionNetwork(jax.random.PRNGKey(1), 5, 2, (16, 16))
+    network = build(StateActionNetwork, jax.random.PRNGKey(1), 5, 2, (16, 16))
     rng = np.random.default_rng(1)
     state, action = rng.normal(size=(12, 5)), rng.normal(size=(12, 2))
     expected = numpy_mlp(network.mlp, np.concatenate([state, action], 1))[:, 0]
@@ -38,7 +45,7 @@ def test_state_action_network_is_the_mlp_of_the_concatenation() -> None:
 
 
 def test_many_actions_a_state_equal_one_at_a_time() -> None:
-    network = StateActionNetwork(jax.random.PRNGKey(1), 5, 2, (16, 16))
+    network = build(StateActionNetwork, jax.random.PRNGKey(1), 5, 2, (16, 16))
     rng = np.random.default_rng(2)
     state, action = rng.normal(size=(12, 5)).astype(np.float32), rng.normal(size=(12, 7, 2)).astype(np.float32)
     together = network(jnp.asarray(state), jnp.asarray(action))
@@ -48,9 +55,10 @@ def test_many_actions_a_state_equal_one_at_a_time() -> None:
 
 
 def test_ensemble_evaluates_each_member_with_its_own_parameters() -> None:
-    networks = [StateActionNetwork(jax.random.PRNGKey(k), 3, 1, (8,)) for k in (0, 1)]
+    networks = [build(StateActionNetwork, jax.random.PRNGKey(k), 3, 1, (8,)) for k in (0, 1)]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *networks)
-    state, action = jax.random.normal(jax.random.PRNGKey(2), (6, 3)), jax.random.normal(jax.random.PRNGKey(3), (6, 4, 1))
+    rng = np.random.default_rng(3)
+    state, action = rng.normal(size=(6, 3)).astype(np.float32), rng.normal(size=(6, 4, 1)).astype(np.float32)
     values = ensemble(stacked, state, action)
     assert values.shape == (2, 6, 4)
     for row, network in zip(values, networks, strict=True):
@@ -60,7 +68,7 @@ def test_ensemble_evaluates_each_member_with_its_own_parameters() -> None:
 
 @pytest.mark.parametrize("inputs", [4, 100])
 def test_initialisation_is_pytorchs_uniform_within_one_over_root_fan_in(inputs: int) -> None:
-    layer = Linear(jax.random.PRNGKey(0), inputs, 2000)
+    layer = build(Linear, jax.random.PRNGKey(0), inputs, 2000)
     bound = 1 / np.sqrt(inputs)
     for leaf in (layer.weight, layer.bias):
         leaf = np.asarray(leaf)
@@ -71,7 +79,7 @@ def test_initialisation_is_pytorchs_uniform_within_one_over_root_fan_in(inputs: 
 
 
 def test_last_layer_scale_and_bias() -> None:
-    network = MLP(jax.random.PRNGKey(0), 10, (64,), 1, scale=1e-2, bias=1.0)
+    network = build(MLP, jax.random.PRNGKey(0), 10, (64,), 1, scale=1e-2, bias=1.0)
     assert np.abs(np.asarray(network.layers[-1].weight)).max() <= 1e-2 / np.sqrt(64)
     np.testing.assert_array_equal(network.layers[-1].bias, [1.0])
     out = network(jax.random.normal(jax.random.PRNGKey(1), (50, 10)))
@@ -80,9 +88,10 @@ def test_last_layer_scale_and_bias() -> None:
 
 def test_bf16_products_are_close_to_float32_and_differ() -> None:
     key = jax.random.PRNGKey(0)
-    exact = StateActionNetwork(key, 11, 3, (256, 256, 256))
-    rough = StateActionNetwork(key, 11, 3, (256, 256, 256), "bf16")
-    state, action = jax.random.normal(jax.random.PRNGKey(1), (256, 11)), jax.random.uniform(jax.random.PRNGKey(2), (256, 3))
+    exact = build(StateActionNetwork, key, 11, 3, (256, 256, 256))
+    rough = build(StateActionNetwork, key, 11, 3, (256, 256, 256), "bf16")
+    rng = np.random.default_rng(4)
+    state, action = rng.normal(size=(256, 11)).astype(np.float32), rng.uniform(-1, 1, (256, 3)).astype(np.float32)
     a, b = np.asarray(exact(state, action)), np.asarray(rough(state, action))
     assert b.dtype == np.float32
     error = np.linalg.norm(a - b) / np.linalg.norm(a)
@@ -91,7 +100,7 @@ def test_bf16_products_are_close_to_float32_and_differ() -> None:
 
 def test_highest_precision_is_asked_for_in_float32() -> None:
     """On accelerators the default for float32 operands is a faster, rougher product."""
-    program = jax.make_jaxpr(MLP(jax.random.PRNGKey(0), 3, (4,), 1))(jnp.zeros((2, 3)))
+    program = jax.make_jaxpr(build(MLP, jax.random.PRNGKey(0), 3, (4,), 1))(jnp.zeros((2, 3)))
     products = [e for e in program.eqns if e.primitive.name == "dot_general"]
     assert len(products) == 2
     assert all("HIGHEST" in str(e.params["precision"]) for e in products)
@@ -104,4 +113,4 @@ def test_unknown_precision_is_refused_by_name() -> None:
 
 def test_critic_without_hidden_layers_is_refused() -> None:
     with pytest.raises(SappError, match="at least one hidden layer"):
-        StateActionNetwork(jax.random.PRNGKey(0), 3, 1, ())
+        build(StateActionNetwork, jax.random.PRNGKey(0), 3, 1, ())

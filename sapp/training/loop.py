@@ -245,13 +245,15 @@ class _Loop:
         return (step - start) // every > (before - start) // every
 
     def _log(self, step: int, phase: Phase, sums: Sequence[Sums]) -> None:
-        rows, alive, sick = [], [], []
+        rows, alive, sick, fallen = [], [], [], []
         seconds = round(time.perf_counter() - self.began, 3)
         for population, learner, sum_ in zip(self.populations, self.learners, sums, strict=True):
             counts = np.maximum(np.asarray(sum_.steps), 1.0)
             values = {name: np.asarray(value) / counts for name, value in sum_.values.items()}
             alive.append(np.asarray(learner.alive))
-            sick.append(values.get("ratio/sick", np.zeros(len(counts))) > 0.5)
+            none = np.zeros(len(counts))
+            sick.append(values.get("ratio/sick", none) > 0.5)
+            fallen.append((values.get("weights/min", none) == 1.0) & (values.get("weights/max", none) == 1.0))
             for position, member in enumerate(population.members):
                 if np.asarray(sum_.steps)[position]:
                     rows.append(
@@ -260,19 +262,19 @@ class _Loop:
                         | {name: float(value[position]) for name, value in values.items()}
                     )
         self.tracks.metrics(rows)
-        events = self._changes(np.concatenate(alive), np.concatenate(sick), phase)
+        events = self._changes(np.concatenate(alive), np.concatenate(sick), np.concatenate(fallen))
         self.tracks.events([{"step": step, "member": name, "event": event} for name, event in events])
         for name, event in events:
             self.view.say(f"{name}: {event} (step {step:,})")
 
-    def _changes(self, alive: np.ndarray, sick: np.ndarray, phase: Phase) -> list[tuple[str, str]]:
+    def _changes(self, alive: np.ndarray, sick: np.ndarray, fallen: np.ndarray) -> list[tuple[str, str]]:
         events = []
         for i, name in enumerate(self.names):
             if self.alive[i] and not alive[i]:
                 events.append((name, "diverged: stopped at its last finite state, the others go on"))
             if sick[i] and not self.sick[i]:
-                what = "weights fall back to 1" if phase.weighted else "its weights would fall back to 1"
-                events.append((name, f"ratio estimator sick: {what}"))
+                what = ": weights are 1 until it is healthy again" if fallen[i] else ""
+                events.append((name, f"ratio estimator sick{what}"))
             if self.sick[i] and not sick[i]:
                 events.append((name, "ratio estimator healthy again"))
         self.alive, self.sick = alive, sick

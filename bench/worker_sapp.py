@@ -1,0 +1,43 @@
+"""Ours: CQL, or SA-CQL in its joint phase, as ``sapp.train`` runs it for one member."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import jax
+from worker import SIZES, arrays, serve
+
+import sapp
+from sapp.data import Dataset
+from sapp.ratios import DualDICE, Uniform
+from sapp.training.device_data import DeviceData, spec_of
+from sapp.training.phases import Phase
+from sapp.training.population import Member, Population
+
+
+def task(weights: sapp.StateWeights) -> Callable[[int], None]:
+    raw = arrays()
+    observation = raw["observation"]
+    data = Dataset(
+        observation[:-1], raw["action"], raw["reward"], observation[1:], raw["terminal"], raw["timeout"]
+    )
+    algorithm = sapp.CQL(
+        weights=weights, hidden=tuple(SIZES["hidden"]), batch_size=SIZES["batch"], action_samples=SIZES["samples"]
+    )
+    population = Population([Member("0", algorithm, 0, 0)], DeviceData.of([data]), [spec_of(data)])
+    phase = Phase("joint", 0)
+    learner = population.init()
+    sums = population.empty_sums(learner, phase)
+
+    def run(steps: int) -> None:
+        nonlocal learner, sums
+        learner, sums = population.run(learner, sums, phase, steps)
+        jax.block_until_ready(learner)
+
+    return run
+
+
+if __name__ == "__main__":
+    run = task(DualDICE() if sys.argv[1] == "sa-cql" else Uniform())
+    serve({"step": run}, {"jax": jax.__version__, "device": jax.devices()[0].device_kind})
