@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from typing import TextIO
 
 SIZES = {"observations": 17, "actions": 6, "rows": 100_000, "batch": 256, "hidden": [256, 256], "samples": 10}
 """The same for everybody: HalfCheetah's sizes, CQL's usual batch and network, 10 actions from each of three sources."""
@@ -55,10 +56,15 @@ def peak_memory() -> float:
     return size / (1024**2 if sys.platform == "darwin" else 1024)
 
 
-def serve(tasks: dict[str, Callable[[int], None]], about: dict) -> None:
-    """Answer until standard input ends. A task's call does that many gradient steps and returns when they are done."""
+def open_answers() -> TextIO:
+    """Where answers go: standard output, which is then taken away from libraries that print (to standard error)."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # whatever libraries print goes to standard error
+    os.dup2(2, 1)
+    return answers
+
+
+def serve(tasks: dict[str, Callable[[int], None]], about: dict, answers: TextIO) -> None:
+    """Answer until standard input ends. A task's call does that many gradient steps and returns when they are done."""
     print(json.dumps(about), file=answers)
     for line in sys.stdin:
         name, steps = line.split()

@@ -3,15 +3,17 @@ does; ``update`` updates on one batch drawn before."""
 
 from __future__ import annotations
 
+import os
 import sys
 
 import d3rlpy
 import torch
-from worker import SIZES, arrays, serve
+from worker import SIZES, arrays, open_answers, serve
 
 
 def main(compile_graph: bool) -> None:
-    torch.set_num_threads(2)
+    answers = open_answers()
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     raw = arrays()
     dataset = d3rlpy.dataset.MDPDataset(
         raw["observation"][:-1], raw["action"], raw["reward"], raw["terminal"], raw["timeout"]
@@ -38,6 +40,7 @@ def main(compile_graph: bool) -> None:
             "d3rlpy": d3rlpy.__version__, "torch": torch.__version__, "threads": torch.get_num_threads(),
             "compiled": bool(cql.compiled),
         },
+        answers,
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 import jax
-from worker import SIZES, arrays, serve
+from worker import SIZES, arrays, open_answers, serve
 
 import sapp
 from sapp.data import Dataset
@@ -39,5 +39,6 @@ def task(weights: sapp.StateWeights) -> Callable[[int], None]:
 
 
 if __name__ == "__main__":
+    answers = open_answers()
     run = task(DualDICE() if sys.argv[1] == "sa-cql" else Uniform())
-    serve({"step": run}, {"jax": jax.__version__, "device": jax.devices()[0].device_kind})
+    serve({"step": run}, {"jax": jax.__version__, "device": jax.devices()[0].device_kind}, answers)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp import __version__
+from sapp.cli_theory import theory_app
 from sapp.errors import SappError
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ data_app = typer.Typer(
     context_settings=_SETTINGS,
 )
 app.add_typer(data_app, name="data")
+app.add_typer(theory_app, name="theory")
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/ALGORITHM-DATA-TIME.")]
 Columns = Annotated[Path | None, typer.Option("--columns", help="TOML file that maps columns of Parquet and CSV logs.")]

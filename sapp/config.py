@@ -98,6 +98,9 @@ def override(module: M, changes: Mapping[str, Any]) -> M:
 def _replace(module: Any, path: list[str], value: Any) -> Any:
     head, *rest = path
     old = getattr(module, head)
+    declared = next(field.type for field in dataclasses.fields(module) if field.name == head)
+    if declared in (float, "float") and isinstance(old, int):  # CQL(alpha=5): a real number written without a point
+        old = float(old)
     new = _replace(old, rest, value) if rest else _convert(head, old, value)
     return dataclasses.replace(module, **{head: new})
 
@@ -115,6 +118,8 @@ def _convert(name: str, old: Any, value: Any) -> Any:
             if min(sizes) < 1:
                 raise ValueError
             return sizes
+        if isinstance(old, int) and isinstance(value, float) and not value.is_integer():
+            raise ValueError
         new = type(old)(value) if isinstance(old, int | float | str) else value
         if isinstance(new, float) and not math.isfinite(new):
             raise ValueError

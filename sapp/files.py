@@ -9,10 +9,18 @@ from pathlib import Path
 
 from sapp.errors import SappError
 
+_SUFFIX = ".tmp"
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what a killed process left half-written in a folder; nobody else may be writing there."""
+    for leftover in folder.glob(f".*{_SUFFIX}"):
+        leftover.unlink(missing_ok=True)
+
 
 def write_aside(path: Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` fill a temporary file beside ``path``, flush it to disk, then rename it into place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}{_SUFFIX}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)

@@ -24,6 +24,9 @@ ALPHA_SCALES = {"d3rlpy-v1": 0.5, "per-critic": 1.0, "half-td": 2.0}
 critics but sums their TD errors (α/2 each; the paper's scores live on this scale); the original CQL, CORL and d3rlpy
 v2 use α; the paper's printed objective has ½TD, that is 2α."""
 
+STATES_AT_ONCE = 32
+"""States whose proposals a processor scores at a time: 31 actions each, about a megabyte a layer of 256."""
+
 
 class CQLState(eqx.Module):
     """Networks, temperature and optimisers; critics carry a leading axis of two."""
@@ -130,7 +133,7 @@ class CQL(Algorithm):
             next_value = next_value - temperature * next_log_prob
         target = bootstrap_target(batch, next_value, self.discount)
         coefficient = ALPHA_SCALES[self.alpha_scale] * jnp.asarray(self.alpha, jnp.float32)
-        (loss, critic_metrics), gradient = jax.value_and_grad(critic_loss, has_aux=True)(
+        (loss, critic_metrics), gradient = critic_gradient(
             state.critics, batch, target, proposals, weights, coefficient
         )
         critics, critic_optimiser = adam_step(state.critics, gradient, state.critic_optimiser, self.critic_lr)
@@ -195,3 +198,35 @@ def critic_loss(
         "critic/weighted_penalty": conservative / 2.0,
         "critic/value": jnp.mean(value),
     }
+
+
+def critic_gradient(
+    critics: StateActionNetwork, batch: Batch, target: Array, proposals: Proposals, weights: Array, coefficient: Array
+) -> tuple[tuple[Array, Metrics], StateActionNetwork]:
+    """``critic_loss`` with its metrics, and its gradient.
+
+    Everything in it is a mean over states, so on processors it is the mean of the same over equal parts of the batch:
+    activations then stay in the cache (a fifth faster at two layers of 256) and need a fraction of the memory.
+    Accelerators take the batch whole.
+    """
+    function = jax.value_and_grad(critic_loss, has_aux=True)
+    count = target.shape[0]
+    parts = _parts(count) if jax.default_backend() == "cpu" else 1
+    if parts == 1:
+        return function(critics, batch, target, proposals, weights, coefficient)
+    split = jax.tree.map(
+        lambda x: x.reshape(parts, count // parts, *x.shape[1:]), (batch, target, proposals, weights)
+    )
+
+    def add(total: Any, part: Any) -> tuple[Any, None]:
+        return jax.tree.map(jnp.add, total, function(critics, *part, coefficient)), None
+
+    shapes = jax.eval_shape(function, critics, *jax.tree.map(lambda x: x[0], split), coefficient)
+    zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
+    total, _ = jax.lax.scan(add, zero, split)
+    return jax.tree.map(lambda leaf: leaf / parts, total)
+
+
+def _parts(count: int) -> int:
+    """Into how many equal parts of at least ``STATES_AT_ONCE`` states a batch can be cut."""
+    return max(d for d in range(1, max(1, count // STATES_AT_ONCE) + 1) if count % d == 0)

@@ -25,9 +25,9 @@ def c0_repaired(states: int, policies: float, discount: float, delta: float) -> 
     """C₀ = 2/(1−γ)·√(½ ln(2|S||Π|/δ)).
 
     For one π, (P_D − P)(r + γV^π) averages terms of range 2/(1−γ) when r ∈ [−1, 1], which doubles Hoeffding's width;
-    and V^π changes with π, so the union runs over Π too. Averaged over a ~ π the deviation is sub-Gaussian with a factor
-    √(Σ_a π²/n(s,a)) ≤ Σ_a π/√n(s,a), so states are enough: no |A|. Counts are taken as given (each pair's successors
-    independent).
+    and V^π changes with π, so the union runs over Π too. Averaged over a ~ π the deviation is sub-Gaussian with a
+    factor √(Σ_a π²/n(s,a)) ≤ Σ_a π/√n(s,a), so states are enough: no |A|. Counts are taken as given (the successors of
+    each pair independent).
     """
     if not np.isfinite(policies):
         raise SappError("the repaired C0 needs a finite class of policies")

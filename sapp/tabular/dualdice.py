@@ -16,7 +16,8 @@ def dualdice(model: EmpiricalMDP, policy: Floats) -> tuple[Floats, Floats]:
 
     With B = I − γP_D Aᵖ and W = diag(d^D·β̂) on the logged pairs: ζ = Bν and BᵀWBν = (1−γ)·ρ⊗π, that is, two solves:
     Bᵀx = (1−γ)·ρ⊗π gives the occupancy x of pairs, ζ = x/(d^D·β̂), ν = B⁻¹ζ. Pairs outside the log weigh nothing in the
-    expectation; there ζ is set to 0. It is the saddle when π stays in the support of β̂ and reaches only logged states. Then ζ = (1−γ)·w(s)·π/β̂ with w unnormalised, and Σ_a β̂·ζ is the state ratio.
+    expectation; there ζ is set to 0. It is the saddle when π stays in the support of β̂ and reaches only logged states.
+    Then ζ = (1−γ)·w(s)·π/β̂ with w unnormalised, and Σ_a β̂·ζ is the state ratio.
     """
     states, actions = policy.shape[-2:]
     size = states * actions

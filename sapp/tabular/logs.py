@@ -61,6 +61,11 @@ def draw_log(
     flat = flat / flat.sum(-1, keepdims=True)
     allowed = np.broadcast_to(behaviour, joint.shape) > 0
     pairs = rng.multinomial(size, flat).reshape(joint.shape) + every_pair * allowed
+    return draw_successors(mdp, rng, pairs)
+
+
+def draw_successors(mdp: FiniteMDP, rng: np.random.Generator, pairs: Counts) -> Log:
+    """A log with given pair counts n(s,a) [..., S, A], each pair's successors independent."""
     return log_of(mdp, rng.multinomial(pairs, _proper(mdp.transition)).astype(np.int64))
 
 

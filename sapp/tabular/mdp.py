@@ -122,8 +122,7 @@ def _stochastic(array: Floats) -> bool:
 
 def solve(matrix: Floats, right: Floats) -> Floats:
     """x with Mx = b, for M [..., S, S] and b [..., S]."""
-    found: Floats = np.linalg.solve(matrix, right[..., None])[..., 0]
-    return found
+    return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0], np.float64)
 
 
 def one_hot(index: NDArray[np.integer], size: int) -> Floats:

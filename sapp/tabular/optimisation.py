@@ -20,15 +20,18 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 import scipy.sparse
+import scipy.sparse.linalg
 from numpy.typing import NDArray
 
 from sapp.errors import SappError
-from sapp.tabular.divergence import BOUNDED
+from sapp.tabular.divergence import BOUNDED, kl
 from sapp.tabular.evaluation import Pessimism, evaluate
 from sapp.tabular.logs import EmpiricalMDP
 from sapp.tabular.mdp import Floats, one_hot, softmax_policy
 from sapp.tabular.weights import Fixed, Ratio, Uniform
 
+DENSE_UP_TO = 100
+"""States up to which systems are solved densely."""
 SMOOTHING = (1e-2, 1e-4, 1e-6)
 """Successive roundings of the kinks of TV and MMD during an ascent."""
 
@@ -91,22 +94,27 @@ class Objective:
         other.__dict__.update(self.__dict__, smooth=smooth)
         return other
 
-    def step(self, policy: Floats) -> Floats:
-        """AᵖP_D [S, S]."""
+    def factorise(self, policy: Floats) -> Callable[[Floats, bool], Floats]:
+        """(b, transposed) ↦ x with (I − γAᵖP_D)x = b, or with the transpose; sparse where that pays."""
         size, ends = self.states * self.actions, self.actions * np.arange(self.states + 1)
         activity = scipy.sparse.csr_matrix((policy.ravel(), np.arange(size), ends), shape=(self.states, size))
-        return np.asarray((activity @ self.transition).todense())
+        matrix = scipy.sparse.identity(self.states) - self.model.discount * (activity @ self.transition)
+        if self.states > DENSE_UP_TO:
+            sparse = scipy.sparse.linalg.splu(matrix.tocsc())
+            return lambda right, transposed: np.asarray(sparse.solve(right, "T" if transposed else "N"))
+        dense = scipy.linalg.lu_factor(matrix.toarray(), check_finite=False)
+        return lambda right, transposed: scipy.linalg.lu_solve(dense, right, int(transposed), check_finite=False)
 
     def parts(self, policy: Floats) -> Parts:
         """J and its derivatives."""
         model, alpha = self.model, self.pessimism.alpha
-        factors = scipy.linalg.lu_factor(np.eye(self.states) - model.discount * self.step(policy), check_finite=False)
-        occupancy = np.maximum(scipy.linalg.lu_solve(factors, model.start, trans=1, check_finite=False), 0.0)
+        solve = self.factorise(policy)
+        occupancy = np.maximum(solve(model.start, True), 0.0)
         with float64():
             gradients = _charge(self.pessimism.at(0.0), self.smooth)(policy, occupancy, *self._view)
         charge, (by_policy, by_occupancy) = float(gradients[0]), (np.asarray(g) for g in gradients[1])
         gain = np.sum(policy * model.reward, -1)
-        adjoint = scipy.linalg.lu_solve(factors, gain - alpha * by_occupancy, check_finite=False)
+        adjoint = solve(gain - alpha * by_occupancy, False)
         onward = model.reward + model.discount * (self.transition @ adjoint).reshape(self.states, self.actions)
         return Parts(float(occupancy @ gain) - alpha * charge, occupancy, onward, alpha * by_policy, adjoint)
 
@@ -117,12 +125,13 @@ class Objective:
     def gap(self, policy: Floats) -> float:
         """How far J(π) may be from its maximum over the policies in the support (see ``Optimum``).
 
-        For each state the advantage of the best change of π(·|s) against a linearised objective (for KL, whose slope is
-        infinite at the border, against the exact maximum α·log Σ_a β̂·e^{q/α}); then the largest expected sum of these
-        over all policies. TV and MMD are measured on their rounded versions, and the rounding is added.
+        For each state the advantage of the best change of π(·|s) in a linearised objective; for KL and TV, whose slopes
+        are infinite or jump, the exact maximum of π·q − rate·Dis instead: rate·log Σ_a β̂·e^{q/rate}, and Σ_a β̂·max(q,
+        max q − rate). Then the largest expected sum of these over all policies. MMD is measured on its rounded version,
+        and the rounding is added.
         """
         objective, rounding = self, 0.0
-        if self.pessimism.divergence in BOUNDED:
+        if self.pessimism.divergence == "mmd":
             objective = self.smoothed(SMOOTHING[-1])
             rounding = objective.value(policy) - self.value(policy)
         advantage = objective._advantages(policy)
@@ -133,13 +142,17 @@ class Objective:
         parts, model = self.parts(policy), self.model
         weights = np.asarray(self.pessimism.state_weights(parts.occupancy, model))
         reached = parts.occupancy[:, None] > 0
-        if self.pessimism.divergence == "kl":
+        if self.pessimism.divergence in ("kl", "tv"):
             rate = self.pessimism.alpha * np.where(np.isinf(weights), 0.0, weights)
             held = np.sum(policy * parts.onward, -1) - rate * np.asarray(self.pessimism.distance(policy, model))
             top = np.where(model.support, parts.onward, -np.inf).max(-1)
-            safe = np.where(rate > 0, rate, 1.0)[:, None]
-            spread = np.sum(model.behaviour * np.exp(np.minimum((parts.onward - top[:, None]) / safe, 0.0)), -1)
-            best = np.where(rate > 0, top + rate * np.log(spread), top)
+            below = np.where(model.support, parts.onward - top[:, None], -np.inf)
+            if self.pessimism.divergence == "kl":
+                safe = np.where(rate > 0, rate, 1.0)[:, None]
+                gain = rate * np.log(np.sum(model.behaviour * np.exp(below / safe), -1))
+            else:
+                gain = np.sum(model.behaviour * np.maximum(below, -rate[:, None]), -1)
+            best = top + gain
             return np.broadcast_to((best - held)[:, None], policy.shape)
         slope = parts.onward - np.where(reached, parts.by_policy / np.where(reached, parts.occupancy[:, None], 1), 0.0)
         return slope - np.sum(policy * slope, -1, keepdims=True)
@@ -150,8 +163,7 @@ class Objective:
         rows, discount = np.arange(self.states), self.model.discount
         while True:
             held = reward[rows, chosen]
-            matrix = np.eye(self.states) - discount * self.step(one_hot(chosen, self.actions))
-            value = np.linalg.solve(matrix, held)
+            value = self.factorise(one_hot(chosen, self.actions))(held, False)
             q = reward + discount * (self.transition @ value).reshape(self.states, self.actions)
             better = np.asarray(q.max(-1) > value + 1e-10 * (1 + np.abs(value)))
             if not better.any():
@@ -206,9 +218,13 @@ def float64() -> Any:
 
 def optimise(
     model: EmpiricalMDP, pessimism: Pessimism, restarts: int = 3, seed: int = 0, iterations: int = 500,
-    tolerance: float = 1e-9, initial: Floats | None = None,
+    tolerance: float = 1e-9, initial: Floats | None = None, polish: bool = True,
 ) -> Optimum:
-    """argmax ⟨ρ, v_p(π)⟩ over softmax policies in the support of β̂, by L-BFGS on exact gradients.
+    """argmax ⟨ρ, v_p(π)⟩ over softmax policies (and their limits) in the support of β̂, by exact gradients.
+
+    First sweeps: with q = r_D + γP_D λ from the adjoint, move towards the maximiser of π·q − α·weights·Dis(π, β̂) in
+    every state, an ascent direction, as far as a line search allows (with uniform weights this is policy iteration).
+    Where that has not settled within ``iterations`` steps, L-BFGS on the logits follows unless ``polish`` is off.
 
     The first start is β̂ (or ``initial`` [S, A]), the others are random. In states that the log never saw the policy is
     β̂'s default. β̂ itself is a candidate: with much pessimism the optimum sits there, on a kink of TV and MMD.
@@ -220,19 +236,24 @@ def optimise(
     rng = np.random.default_rng(seed)
     first = np.log(np.maximum(model.behaviour if initial is None else initial, 1e-3))
     rounds = SMOOTHING if pessimism.divergence in BOUNDED and pessimism.alpha > 0 else (0.0,)
-    policies, values, calls = [], [], 0
+    policies, values, ends, calls = [], [], [], 0
     for restart in range(restarts):
         logits = first if restart == 0 else rng.normal(0.0, 1.0, first.shape)
-        for smooth in rounds:
+        policy, used, done = _sweep(objective, free, _policy(model, free, logits), iterations, tolerance)
+        calls += used
+        logits, settled = np.log(np.maximum(policy, 1e-9)), done or not polish
+        for smooth in () if settled else rounds:
             logits, used = _ascend(objective.smoothed(smooth), free, logits, iterations, tolerance)
             calls += used
-        policies.append(_policy(model, free, logits))
-        values.append(objective.value(policies[-1]))
+        policies += [policy] if settled else [policy, _policy(model, free, logits)]
+        reached = [objective.value(policy)] if settled else [objective.value(p) for p in policies[-2:]]
+        values += reached
+        ends.append(max(reached))
     policies.append(np.where(model.support, model.behaviour, 0.0))
     values.append(objective.value(policies[-1]))
     best = int(np.argmax(values))
     return Optimum(
-        policies[best], values[best], objective.gap(policies[best]), is_concave(pessimism), np.array(values[:-1]), calls
+        policies[best], values[best], objective.gap(policies[best]), is_concave(pessimism), np.array(ends), calls
     )
 
 
@@ -240,6 +261,82 @@ def _policy(model: EmpiricalMDP, free: NDArray[np.bool_], logits: Floats) -> Flo
     """Softmax over the free actions; β̂ where there are none."""
     varied = np.asarray(free.any(-1))[:, None]
     return np.where(varied, softmax_policy(logits, free | ~varied), model.behaviour)
+
+
+def _sweep(
+    objective: Objective, free: NDArray[np.bool_], policy: Floats, iterations: int, tolerance: float
+) -> tuple[Floats, int, bool]:
+    """State-wise improvement with a line search: the policy, the evaluations used, and whether it has settled."""
+    model, pessimism = objective.model, objective.pessimism
+    varied = np.asarray(free.any(-1))
+    parts, used, length = objective.parts(policy), 1, 1.0
+    for _ in range(iterations):
+        weights = np.asarray(pessimism.state_weights(parts.occupancy, model))
+        rate = pessimism.alpha * np.where(np.isfinite(weights), weights, 0.0)
+        better = _best_response(pessimism.divergence, policy, parts, model, free | ~varied[:, None], rate)
+        better = np.where(varied[:, None], better, policy)
+        move = better - policy
+        rise = float(np.sum(parts.gradient * move))
+        scale = 1 + abs(parts.value)
+        if pessimism.divergence == "kl":  # its slope is infinite at the border: compare the exact state-wise values
+            rise = float(np.sum(parts.occupancy * _kl_rise(policy, better, parts.onward, model.behaviour, rate)))
+        if rise <= tolerance * scale:
+            return policy, used, True
+        length = min(1.0, 4 * length)
+        while True:
+            trial = objective.parts(policy + length * move)
+            used += 1
+            if trial.value >= parts.value + 0.1 * length * rise or length < 1e-9:
+                break
+            bend = length * rise - (trial.value - parts.value)  # of the parabola through both values and the slope
+            length = float(np.clip(length * length * rise / (2 * bend), 0.1 * length, 0.5 * length))
+        if trial.value <= parts.value + 1e-13 * scale:
+            return policy, used, False
+        policy, parts = policy + length * move, trial
+    return policy, used, False
+
+
+def _kl_rise(policy: Floats, better: Floats, onward: Floats, behaviour: Floats, rate: Floats) -> Floats:
+    return np.sum((better - policy) * onward, -1) - rate * (kl(better, behaviour) - kl(policy, behaviour))
+
+
+def _best_response(
+    name: str, policy: Floats, parts: Parts, model: EmpiricalMDP, allowed: NDArray[np.bool_], rate: Floats
+) -> Floats:
+    """argmax over π(·|s) of π·q − rate·Dis(π, β̂) in each state [S, A]; for MMD and counts, of its linearisation."""
+    q = np.where(allowed, parts.onward, -np.inf)
+    top = q.max(-1, keepdims=True)
+    greedy = one_hot(q.argmax(-1), q.shape[-1])
+    some = (rate > 0)[:, None]
+    safe = np.where(some, rate[:, None], 1.0)
+    beta = np.where(allowed, model.behaviour, 0.0)
+    if name == "kl":
+        powers = beta * np.exp(np.maximum((q - top) / safe, -700.0))
+        return np.where(some, powers / powers.sum(-1, keepdims=True), greedy)
+    if name == "cql":
+        return np.where(some, _quadratic_response(q, beta, 2 * safe), greedy)
+    if name == "tv":
+        stay = np.where(q >= top - safe, beta, 0.0)
+        return np.where(some, stay + (1 - stay.sum(-1, keepdims=True)) * greedy, greedy)
+    reached = parts.occupancy[:, None] > 0
+    slope = parts.onward - np.where(reached, parts.by_policy / np.where(reached, parts.occupancy[:, None], 1.0), 0.0)
+    return one_hot(np.where(allowed, slope, -np.inf).argmax(-1), q.shape[-1])
+
+
+def _quadratic_response(q: Floats, beta: Floats, curvature: Floats) -> Floats:
+    """argmax of π·q − curvature/2·Σπ²/β̂ on the simplex: π = β̂·max(0, q − μ)/curvature, μ found by sorting q."""
+    order = np.argsort(-q, -1)
+    sorted_q = np.take_along_axis(q, order, -1)
+    sorted_beta = np.take_along_axis(beta, order, -1)
+    finite = np.where(np.isfinite(sorted_q), sorted_q, 0.0)
+    mass = np.cumsum(sorted_beta, -1)
+    level = (np.cumsum(sorted_beta * finite, -1) - curvature) / np.where(mass > 0, mass, 1.0)
+    last = np.sum((sorted_q > level) & (sorted_beta > 0), -1, keepdims=True) - 1
+    last = np.maximum(last, 0)
+    mu = np.take_along_axis(level, last, -1)
+    raw = beta * np.maximum(np.where(np.isfinite(q), q, -np.inf) - mu, 0.0)
+    raw = np.where(beta > 0, raw, 0.0)
+    return raw / raw.sum(-1, keepdims=True)
 
 
 def _ascend(
@@ -266,7 +363,7 @@ def _ascend(
 
 
 def optimise_many(
-    model: EmpiricalMDP, pessimism: Pessimism, restarts: int = 4, seed: int = 0, steps: int = 500, rate: float = 0.1
+    model: EmpiricalMDP, pessimism: Pessimism, restarts: int = 4, seed: int = 0, steps: int = 500, rate: float = 0.2
 ) -> tuple[Floats, Floats]:
     """The same for a batch of small problems at once: the best policies [N, S, A] and their objectives [N].
 

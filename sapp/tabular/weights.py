@@ -16,7 +16,8 @@ class Uniform:
 
     def __call__(self, ratio: Any) -> Any:
         """The weights."""
-        return self.scale + 0.0 * ratio
+        xp = ratio.__array_namespace__()
+        return xp.full_like(ratio, self.scale)
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Fixed:
     def __call__(self, ratio: Any) -> Any:
         """The weights."""
         xp = ratio.__array_namespace__()
-        return xp.asarray(self.values) + 0.0 * xp.where(ratio < xp.inf, ratio, 0.0)
+        return xp.asarray(self.values) + xp.zeros_like(ratio)
 
 
 Weights = Uniform | Ratio | LogMinMax | Fixed

@@ -19,6 +19,7 @@ import numpy as np
 from sapp.algorithms import Algorithm
 from sapp.data import Dataset, load, save_npz
 from sapp.errors import SappError
+from sapp.files import remove_leftovers
 from sapp.training import checkpoint
 from sapp.training.device_data import DeviceData, spec_of
 from sapp.training.lockstep import COLUMNS as EVALUATION_COLUMNS
@@ -26,9 +27,9 @@ from sapp.training.lockstep import Evaluator
 from sapp.training.phases import Phase, locate, plain_protocol, sa_protocol, total_steps
 from sapp.training.population import Learner, Member, Population, Sums
 from sapp.training.progress import Progress, Silent, Terminal
-from sapp.training.run import DATA, EVALUATIONS, EVENTS, METRICS, Plan, Problem, Run
+from sapp.training.run import CHECKPOINTS, DATA, EVALUATIONS, EVENTS, METRICS, Plan, Problem, Run, save_checkpoint
 from sapp.training.run import populations as populations_of
-from sapp.training.tables import Table
+from sapp.training.tables import Table, read
 
 AlgorithmLike = Algorithm | Callable[[str], Algorithm | None]
 CHUNK_SECONDS = 1.0
@@ -132,12 +133,13 @@ def train(
     if tensorboard:
         _writer()
     with _whole(folder):
-        run = Run.create(folder, plan)
+        Run.make_folder(folder)
         if forked is not None:
-            run.save(0, forked)
+            save_checkpoint(folder, 0, forked)
         for problem, dataset in zip(plan.problems, datasets, strict=True):
             if copy_data and problem.source is None:  # made in memory: without a copy it could not be resumed by itself
-                save_npz(dataset, _copy(run, problem))
+                save_npz(dataset, _copy(folder, problem))
+        run = Run.create(folder, plan)
     return _train(run, datasets, progress, tensorboard)
 
 
@@ -163,6 +165,8 @@ def resume(
 def _train(run: Run, datasets: list[Dataset], progress: bool, tensorboard: bool) -> Run:
     plan = run.plan
     with _locked(run), _Tracks(run, tensorboard) as tracks, _interruptible() as stopping:
+        for folder in (run.path, run.path / CHECKPOINTS, run.path / DATA):
+            remove_leftovers(folder)
         step, learners = run.restore()
         tracks.rewind(step)
         total = total_steps(plan.phases)
@@ -193,8 +197,9 @@ class _Loop:
         self.run, self.populations, self.learners = run, populations, learners
         self.tracks, self.evaluator, self.view, self.stopping = tracks, evaluator, view, stopping
         self.alive = np.concatenate([np.asarray(learner.alive) for learner in learners])
-        self.sick = np.zeros(len(self.alive), bool)
         self.names = [member.name for population in populations for member in population.members]
+        said = {row["member"]: row["event"] for row in read(run.path / EVENTS) if "ratio estimator" in row["event"]}
+        self.sick = np.array(["sick" in said.get(name, "") for name in self.names])
         self.began = time.perf_counter()
 
     def go(self, step: int) -> None:
@@ -222,20 +227,21 @@ class _Loop:
                 step += steps
                 self.view.update(step, phase.name)
             self._log(step, phase, sums)
-            if self.stopping():
-                self.run.save(step, self.learners)
-                raise Interrupted(
-                    f"interrupted at step {step:,} of {total:,}; saved. Continue with: sapp resume {self.run.path}"
-                )
             if not self.alive.any():
                 self.run.save(step, self.learners)
                 raise SappError(
                     f"every member diverged; the last states are in {self.run.path}. "
                     "Try a smaller learning rate or a larger alpha"
                 )
-            self._evaluate(step, phase, start, last=step == total)
-            if self._due(step, start, plan.checkpoint_every) or step == end:
+            if step == boundary:  # what is due here would not be caught up on by a resume
+                self._evaluate(step, phase, start, last=step == total)
+            stopping = step < total and self.stopping()
+            if stopping or step == end or self._due(step, start, plan.checkpoint_every):
                 self.run.save(step, self.learners)
+            if stopping:
+                raise Interrupted(
+                    f"interrupted at step {step:,} of {total:,}; saved. Continue with: sapp resume {self.run.path}"
+                )
 
     def _due(self, step: int, start: int, every: int) -> bool:
         """Whether a boundary of ``every`` steps lies in the log interval that ends at this step."""
@@ -455,12 +461,12 @@ def _source(source: Any) -> str:
     return str(path.resolve()) if path.exists() else str(source)
 
 
-def _copy(run: Run, problem: Problem) -> Path:
-    return run.path / DATA / f"{problem.fingerprint[:16]}.npz"
+def _copy(folder: Path, problem: Problem) -> Path:
+    return folder / DATA / f"{problem.fingerprint[:16]}.npz"
 
 
 def _reload(run: Run, problem: Problem) -> Dataset:
-    return load(problem.source if problem.source is not None else _copy(run, problem))
+    return load(problem.source if problem.source is not None else _copy(run.path, problem))
 
 
 def _default_folder(named: Mapping[str, Any], datasets: Sequence[Dataset]) -> Path:

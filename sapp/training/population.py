@@ -70,6 +70,7 @@ class Population:
         self._spec = _stack([specs[member.dataset] for member in members])
         self._dataset = jnp.asarray([member.dataset for member in members], jnp.int32)
         self._keys = jnp.stack([jax.random.PRNGKey(member.seed) for member in members])
+        self._logged: dict[Kind, tuple[str, ...]] = {}
 
     @property
     def has_ratio(self) -> bool:
@@ -83,10 +84,12 @@ class Population:
     def empty_sums(self, learner: Learner, phase: Phase) -> Sums:
         """Zero sums with the metrics that this phase logs."""
         kind = _kind(phase, self.has_ratio)
-        metrics = jax.eval_shape(partial(_step, kind), self.algorithm, self.data, self._keys, self._dataset, learner)[1]
+        if kind not in self._logged:  # found by tracing, which takes longer than a short chunk: once a kind
+            arguments = self.algorithm, self.data, self._keys, self._dataset, learner
+            self._logged[kind] = tuple(jax.eval_shape(partial(_step, kind), *arguments)[1])
         # Each its own buffer: they are donated to the next chunk.
         return Sums(
-            {name: jnp.zeros(len(self.members), jnp.float32) for name in metrics},
+            {name: jnp.zeros(len(self.members), jnp.float32) for name in self._logged[kind]},
             jnp.zeros(len(self.members), jnp.float32),
         )
 

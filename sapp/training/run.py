@@ -129,6 +129,11 @@ def populations(
     return out
 
 
+def save_checkpoint(folder: Path, step: int, learners: list[Learner]) -> None:
+    """Write the checkpoint of a step into a run folder."""
+    checkpoint.save(folder / CHECKPOINTS / f"{step:010d}.safetensors", learners, {"step": step})
+
+
 def versions() -> dict[str, str]:
     """Stamps of what made a run."""
     from importlib.metadata import version
@@ -169,17 +174,25 @@ class Run:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SappError(f"{file}: damaged ({type(error).__name__}: {error}); restore it or train again") from None
 
-    @classmethod
-    def create(cls, path: Path, plan: Plan) -> Run:
-        """Make the folder of a new run; an existing run is never overwritten."""
+    @staticmethod
+    def make_folder(path: Path) -> None:
+        """An empty folder for a new run; an existing run is never overwritten."""
         if (path / CONFIG).exists():
             raise SappError(
                 f"{path}: already holds a run; continue it with 'sapp resume {path}' or choose another --out"
             )
         try:
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+            # all that a run killed while it was made can have left
+            (path / CHECKPOINTS / f"{0:010d}.safetensors").unlink(missing_ok=True)
         except OSError as error:
             raise SappError(f"{path}: cannot make the run folder ({error.strerror}); choose another --out") from None
+        if any((path / CHECKPOINTS).glob("[0-9]*.safetensors")):
+            raise SappError(f"{path}: holds checkpoints but no {CONFIG}; restore it or choose another --out")
+
+    @classmethod
+    def create(cls, path: Path, plan: Plan) -> Run:
+        """Write config.json: from here on the folder is a run, so all else that it starts with is there already."""
         write_text(path / CONFIG, json.dumps(plan.to_json(), indent=2, ensure_ascii=False) + "\n")
         return cls(path)
 
@@ -208,7 +221,7 @@ class Run:
 
     def save(self, step: int, learners: list[Learner]) -> None:
         """Write a checkpoint and drop the oldest beyond ``keep``."""
-        checkpoint.save(self.path / CHECKPOINTS / f"{step:010d}.safetensors", learners, {"step": step})
+        save_checkpoint(self.path, step, learners)
         for file in list(self.checkpoints.values())[: -self.plan.keep]:
             file.unlink(missing_ok=True)
 

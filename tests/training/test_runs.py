@@ -1,0 +1,312 @@
+"""Run folders: interrupted, damaged, forked and resumed runs end with the bits of a straight one."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sapp
+from sapp import CQL, DualDICE, Phase, Run, SappError
+from sapp.data import Dataset, save_npz
+from sapp.environments.point import behaviour_dataset
+from sapp.training import run as run_module
+from sapp.training.checkpoint import flatten
+from sapp.training.loop import Interrupted
+from sapp.training.population import Population
+
+PRETRAIN = Phase("pretrain", 10, ratio=False, weighted=False)
+RATIO = Phase("ratio", 10, base=False, weighted=False)
+JOINT = Phase("joint", 20)
+PHASES = (PRETRAIN, RATIO, JOINT)
+SETTINGS = {"log_every": 5, "checkpoint_every": 10, "eval_every": 10, "eval_episodes": 1, "progress": False}
+
+
+def logs() -> Dataset:
+    return dataclasses.replace(behaviour_dataset(6), name="point")
+
+
+def sa_cql(**changes: Any) -> CQL:
+    return CQL(hidden=(8,), batch_size=8, action_samples=1, weights=DualDICE(hidden=(8,), **changes))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_npz(logs(), tmp_path_factory.mktemp("data") / "point.npz")
+
+
+@pytest.fixture(scope="module")
+def train(file: Path) -> Callable[..., Run]:
+    """Two seeds of a tiny SA-CQL through the paper's three phases, evaluated in the point task."""
+
+    def train(out: Path, algorithm: CQL | None = None, data: Any = None, **changes: Any) -> Run:
+        options = {"seeds": 2, "phases": PHASES, "keep": 100} | SETTINGS | changes
+        return sapp.train({"sa": algorithm or sa_cql()}, file if data is None else data, out=out, **options)
+
+    return train
+
+
+@pytest.fixture(scope="module")
+def straight(train: Callable[..., Run], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("runs") / "straight")
+
+
+def learned(run: Run, step: int | None = None) -> dict[str, bytes]:
+    """Every array of a checkpoint."""
+    return {name: array.tobytes() for name, array in flatten(run.restore(step)[1]).items()}
+
+
+def rows(run: Run, name: str = "metrics.csv") -> list[dict[str, str]]:
+    """A table without the clock's column."""
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in run_module.tables.read(run.path / name)]
+
+
+def assert_same_run(found: Run, expected: Run, tables: bool = True) -> None:
+    assert (found.step, expected.step) == (40, 40)
+    assert learned(found) == learned(expected)
+    if tables:
+        for name in ("metrics.csv", "evaluations.csv", "events.csv"):
+            assert rows(found, name) == rows(expected, name)
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Ctrl-C while the chunk runs that contains a step."""
+    done, plain = 0, Population.run
+
+    def run(self: Population, learner: Any, sums: Any, phase: Phase, steps: int) -> Any:
+        nonlocal done
+        if done < step <= done + steps:
+            signal.raise_signal(signal.SIGINT)
+        done += steps
+        return plain(self, learner, sums, phase, steps)
+
+    monkeypatch.setattr(Population, "run", run)
+
+
+def test_a_straight_run_has_all_rows_checkpoints_and_evaluations(straight: Run) -> None:
+    assert [int(row["step"]) for row in straight.metrics()[::2]] == [5, 10, 15, 20, 25, 30, 35, 40]
+    assert [row["phase"] for row in straight.metrics()[::2]] == ["pretrain"] * 2 + ["ratio"] * 2 + ["joint"] * 4
+    assert [int(row["updates"]) for row in straight.metrics()[::2]] == [5, 10, 10, 10, 15, 20, 25, 30]
+    assert list(straight.checkpoints) == [10, 20, 30, 40]
+    # none in the ratio phase, where policies stand still
+    assert [(row["step"], row["member"]) for row in straight.evaluations()] == [
+        (step, f"sa/point/{seed}") for step in ("10", "30", "40") for seed in (0, 1)
+    ]
+    assert len(set(learned(straight, 10).values()) - set(learned(straight).values())) > 10
+
+
+def test_the_same_run_again_has_the_same_bits(train: Callable[..., Run], straight: Run, tmp_path: Path) -> None:
+    assert_same_run(train(tmp_path / "again"), straight)
+
+
+@pytest.mark.parametrize("when", [1, 4, 10, 17, 33])
+def test_ctrl_c_saves_says_so_and_resumes_with_the_same_bits(
+    train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: int
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, when)
+        with pytest.raises(Interrupted, match=rf"interrupted at step \d+ of 40; saved.*sapp resume {tmp_path / 'run'}"):
+            train(tmp_path / "run")
+    step = Run(tmp_path / "run").step
+    assert when <= step < 40
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    run = sapp.resume(tmp_path / "run", progress=False)
+    assert_same_run(run, straight, tables=False)
+    assert rows(run, "evaluations.csv") == rows(straight, "evaluations.csv")
+    # an interrupt inside a log interval adds a row where it stopped; all rows of intervals it left alone are the same
+    interval = range(step - step % 5 + 1, step - step % 5 + 6) if step % 5 else ()
+    kept = [row for row in rows(run) if int(row["step"]) not in interval]
+    assert kept == [row for row in rows(straight) if int(row["step"]) not in interval]
+
+
+def test_ctrl_c_in_the_last_chunk_still_evaluates_and_finishes(
+    train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt_at(monkeypatch, 40)
+    assert_same_run(train(tmp_path / "run"), straight)
+
+
+def test_resuming_a_finished_run_changes_nothing(straight: Run, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(straight.path, tmp_path / "copy"))
+    before = {path.name: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    assert_same_run(sapp.resume(copy, progress=False), straight)
+    assert {path.name: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+
+
+def test_resume_from_an_older_checkpoint_drops_later_rows_and_half_lines(straight: Run, tmp_path: Path) -> None:
+    copy = Run(shutil.copytree(straight.path, tmp_path / "copy"))
+    for step in (30, 40):
+        copy.checkpoints[step].unlink()
+    with open(copy.path / "metrics.csv", "a") as handle:
+        handle.write("45,joint,3")
+    assert_same_run(sapp.resume(copy.path, progress=False), straight)
+
+
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_serves(straight: Run, tmp_path: Path) -> None:
+    copy = Run(shutil.copytree(straight.path, tmp_path / "copy"))
+    newest = copy.checkpoints[40]
+    newest.write_bytes(newest.read_bytes()[:-3])
+    with pytest.raises(SappError, match=rf"{newest.name}: damaged.*delete it to use the one before"):
+        sapp.resume(copy.path, progress=False)
+    newest.unlink()
+    assert_same_run(sapp.resume(copy.path, progress=False), straight)
+
+
+def test_a_second_process_is_refused_while_one_trains(straight: Run, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(straight.path, tmp_path / "copy"))
+    with open(copy / ".lock", "w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # as the other process holds it
+        with pytest.raises(SappError, match="another process is training this run"):
+            sapp.resume(copy, progress=False)
+    assert_same_run(sapp.resume(copy, progress=False), straight)
+
+
+def test_a_run_is_never_overwritten(train: Callable[..., Run], straight: Run) -> None:
+    with pytest.raises(SappError, match=r"already holds a run; continue it with 'sapp resume"):
+        train(straight.path)
+
+
+def test_forked_runs_continue_exactly(train: Callable[..., Run], straight: Run, tmp_path: Path) -> None:
+    """Shared phases trained once and forked give the bits of training straight through."""
+    shared = train(tmp_path / "shared", phases=(PRETRAIN, RATIO))
+    assert learned(shared) == learned(straight, 20)
+    forked = train(tmp_path / "fork", phases=(JOINT,), start_from=shared)
+    assert learned(forked) == learned(straight)
+    assert learned(forked, 10) == learned(straight, 30)
+    assert [row["updates"] for row in forked.metrics()] == [row["updates"] for row in straight.metrics()[8:]]
+    same = ("critic/loss", "ratio/zeta_mean", "weights/mean")
+    for name in same:
+        assert [row[name] for row in forked.metrics()] == [row[name] for row in straight.metrics()[8:]]
+
+
+def test_a_fork_may_take_members_in_another_order(train: Callable[..., Run], straight: Run, tmp_path: Path) -> None:
+    shared = train(tmp_path / "shared", phases=(PRETRAIN, RATIO))
+    fork = train(tmp_path / "fork", phases=(JOINT,), start_from=tmp_path / "shared", seeds=[1, 0])
+    assert fork.members == ["sa/point/1", "sa/point/0"]
+    found, expected = (flatten(run.restore()[1][0].base) for run in (fork, straight))
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array[::-1])
+    with pytest.raises(SappError, match="no member with the data and seed of sa/point/7"):
+        train(tmp_path / "none", phases=(JOINT,), start_from=shared, seeds=[7])
+    wide = CQL(hidden=(9,), batch_size=8, action_samples=1, weights=DualDICE(hidden=(8,)))
+    with pytest.raises(SappError, match="its networks differ"):
+        train(tmp_path / "none", wide, phases=(JOINT,), start_from=shared)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_run_killed_while_it_is_made_leaves_none(
+    train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """config.json comes last: when it appears, the copy of the data and the forked state are there."""
+    seen: list[set[str]] = []
+    plain = run_module.write_text
+
+    def write_text(path: Path, text: str) -> None:
+        if path.name == "config.json":
+            seen.append({file.suffix for file in path.parent.rglob("*") if file.is_file()})
+        plain(path, text)
+
+    monkeypatch.setattr(run_module, "write_text", write_text)
+    data = logs()
+    train(tmp_path / "fork", data=data, phases=(JOINT,), start_from=straight)
+    assert seen == [{".npz", ".safetensors"}]
+    # what such a kill leaves behind does not leak into a new run there
+    half = tmp_path / "half"
+    (half / "checkpoints").mkdir(parents=True)
+    shutil.copy(tmp_path / "fork" / "checkpoints" / "0000000000.safetensors", half / "checkpoints")
+    with pytest.raises(SappError, match="not a run folder"):
+        sapp.resume(half)
+    assert_same_run(train(half), straight)
+    (half / "config.json").unlink()
+    with pytest.raises(SappError, match=r"holds checkpoints but no config\.json"):
+        train(half)
+    assert (half / "checkpoints" / "0000000040.safetensors").exists()
+
+
+def test_a_dataset_made_in_memory_is_kept_in_the_folder(
+    train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 12)
+        with pytest.raises(Interrupted):
+            train(tmp_path / "run", data=logs())
+    moved = tmp_path / "moved"
+    (tmp_path / "run").rename(moved)
+    assert_same_run(sapp.resume(moved, progress=False), straight, tables=False)
+
+
+def test_resume_refuses_other_data_and_takes_the_same_from_elsewhere(straight: Run, file: Path, tmp_path: Path) -> None:
+    copy = Run(shutil.copytree(straight.path, tmp_path / "copy"))
+    copy.checkpoints[40].unlink()
+    data = sapp.load(file)
+    other = dataclasses.replace(data, reward=data.reward + 1)
+    with pytest.raises(SappError, match="'point' has changed since the run began"):
+        sapp.resume(copy.path, data=[other], progress=False)
+    with pytest.raises(SappError, match="the run has 1 datasets, 2 were given"):
+        sapp.resume(copy.path, data=[data, data], progress=False)
+    assert_same_run(sapp.resume(copy.path, data=[data], progress=False), straight)
+
+
+def test_a_sick_estimator_is_reported_once_also_across_a_resume(train: Callable[..., Run], tmp_path: Path) -> None:
+    run = train(tmp_path / "run", sa_cql(max_zeta=0.2))
+    events = rows(run, "events.csv")
+    assert [(row["step"], row["member"]) for row in events if "sick" in row["event"]] == [
+        ("15", "sa/point/0"), ("15", "sa/point/1"),
+    ]  # fmt: skip
+    joint = [row for row in run.metrics() if row["phase"] == "joint"]
+    assert {(row["weights/min"], row["weights/max"]) for row in joint} == {("1", "1")}
+    for step in (30, 40):
+        run.checkpoints[step].unlink()
+    assert rows(sapp.resume(run.path, progress=False), "events.csv") == events
+
+
+def diverging(data: Dataset) -> Dataset:
+    return dataclasses.replace(data, reward=np.full(len(data), 1e30, np.float32), name="broken")
+
+
+def test_a_diverging_member_is_named_and_the_others_finish(file: Path, tmp_path: Path) -> None:
+    data = sapp.load(file)
+    cql = CQL(hidden=(8,), batch_size=8, action_samples=1)
+    run = sapp.train({"cql": cql}, [data, diverging(data)], steps=20, out=tmp_path / "run", **SETTINGS)
+    events = rows(run, "events.csv")
+    assert [(row["step"], row["member"]) for row in events] == [("5", "cql/broken/0")]
+    assert "diverged" in events[0]["event"]
+    assert {row["member"] for row in run.metrics()} == {"cql/point/0"}
+    assert run.step == 20
+    assert all(np.all(np.isfinite(array)) for array in flatten(run.restore()[1]).values() if array.dtype.kind == "f")
+    assert np.all(np.isfinite(run.policy(data.observation[:3], "cql/broken/0")))
+    with pytest.raises(SappError, match="every member diverged; the last states are in"):
+        sapp.train({"cql": cql}, [diverging(data), dataclasses.replace(diverging(data), name="too")], steps=20,
+                   out=tmp_path / "all", **SETTINGS)  # fmt: skip
+
+
+def test_policy_answers_in_the_datas_units(train: Callable[..., Run], straight: Run) -> None:
+    observation = np.zeros((3, 2), np.float32)
+    many = straight.policy(observation, "sa/point/1")
+    assert many.shape == (3, 2)
+    np.testing.assert_allclose(straight.policy(observation[0], 1), many[0], rtol=1e-6)
+    actor = straight.actors[1]
+    np.testing.assert_allclose(many, actor(observation).mode(), atol=1e-6)
+    assert np.any(many != straight.policy(observation, 0))
+    with pytest.raises(SappError, match="no member 'sa/point/9'"):
+        straight.policy(observation, "sa/point/9")
+    with pytest.raises(SappError, match="has 2 values"):
+        straight.policy(np.zeros(5))
+
+
+def test_another_run_format_is_refused(straight: Run, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(straight.path, tmp_path / "copy"))
+    config = copy / "config.json"
+    config.write_text(config.read_text().replace('"format": 1', '"format": 99'))
+    with pytest.raises(SappError, match="run format 99, this version reads 1"):
+        Run(copy)
+    config.write_text("{")
+    with pytest.raises(SappError, match=r"config\.json: damaged"):
+        Run(copy)
