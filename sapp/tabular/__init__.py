@@ -28,7 +28,6 @@ from sapp.tabular.evaluation import (
 from sapp.tabular.logs import EmpiricalMDP, Log, draw_episodes, draw_log, empirical, model_of
 from sapp.tabular.mdp import (
     FiniteMDP,
-    chain,
     deterministic_policies,
     garnet,
     grid,
@@ -61,7 +60,6 @@ __all__ = [
     "activity_matrix",
     "c0_printed",
     "c0_repaired",
-    "chain",
     "cql",
     "deterministic_policies",
     "divergence",

@@ -207,19 +207,19 @@ def print_audit(result: Audit, console: Console) -> None:
     """The table in a terminal."""
     from rich.table import Table
 
-    title = "The paper's statements, checked"
-    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for name, justify in [("statement", "left"), ("version", "left"), ("checked", "right"), ("holds", "right"),
-                          ("violated", "right"), ("not met", "right"), ("vacuous", "right"), ("least margin", "right"),
-                          ("verdict", "left")]:
-        table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
     rows = result.rows()
+    checks = " to ".join(f"{count:,}" for count in sorted({min(r.checked for r in rows), max(r.checked for r in rows)}))
+    title = f"The paper's statements, each checked {checks} times"
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    table.add_column("statement")
+    for name in ("holds", "violated", "not met", "vacuous", "margin"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
     for row in rows:
         shares = [_percent(x) for x in (row.holds, row.violated, row.not_met, row.vacuous)]
-        verdict = f"[{_STYLE[row.verdict]}]{row.verdict}[/]"
-        if row.frequency:
-            verdict += f" (fails in up to {row.frequency:.1%} of logs)"
-        table.add_row(row.statement.title, row.version, f"{row.checked:,}", *shares, f"{row.worst:.3g}", verdict)
+        often = f" {row.frequency:.1%}" if row.frequency else ""
+        verdict = f"[{_STYLE[row.verdict]}]{row.verdict}[/]{often}"
+        table.add_row(f"{row.statement.title}: {row.version}", *shares, f"{row.worst:.2g}", verdict)
     console.print(table)
     examples = [row for row in rows if row.counterexample]
     if examples:
@@ -227,8 +227,8 @@ def print_audit(result: Audit, console: Console) -> None:
         for row in examples:
             console.print(f"  {row.statement.title}, {row.version}: {row.counterexample}", soft_wrap=True, emoji=False)
     console.print(
-        f"\nMargins are in units of return. Statements of probability (δ = {result.delta:g}) are refuted when the logs "
-        "redrawn from one MDP violate them significantly more often than δ.", soft_wrap=True,
+        f"\nmargin: the least, in units of return. Statements of probability (δ = {result.delta:g}) are refuted when "
+        "logs redrawn from one MDP violate them significantly more often than δ; the percentage is how often, at most."
     )
 
 

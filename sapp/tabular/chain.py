@@ -269,8 +269,8 @@ def print_chain(
     found = chain(arm=arm, left=left, right=right, divergence=divergence, alpha=alpha, smoothing=smoothing)
     setting = found.setting
     title = f"{left} trajectories to the left, {right} to the right; uniform π; {divergence.upper()}, α = {alpha:g}"
-    table = Table(title=title, title_justify="left")
-    for head in ("state", "d^π", "d^D", "w", "Dis", "PP: α·Dis", "SA-PP: α·w·Dis", "V^π true", "v none", "PP", "SA-PP"):
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for head in ("state", "d^π", "d^D", "w", "Dis", "α·Dis", "α·w·Dis", "V^π", "v none", "v PP", "v SA-PP"):
         table.add_column(head, justify="left" if head == "state" else "right")
     for s, name in enumerate(setting.names[1:-1], 1):
         numbers = (
@@ -301,18 +301,21 @@ def _mirrored(found: Chain) -> float:
 def _sweep_table(found: Sweep) -> Any:
     from rich.table import Table
 
-    table = Table(title="As the coverage is skewed", title_justify="left")
+    table = Table(
+        title="As the coverage is skewed", title_justify="left", header_style="bold", box=None, pad_edge=False
+    )
     table.add_column("left share", justify="right")
-    for head in ("pess. ℓ₁/r₁, PP", "SA-PP w", "SA-PP √w", "v(s₀) none", "PP", "SA-PP w", "lost: none", "PP", "SA-PP w",
-                 "SA-PP √w"):
+    for head in ("ℓ₁/r₁ PP", "ℓ₁/r₁ w", "ℓ₁/r₁ √w", "v none", "v PP", "v w", "lost none", "lost PP", "lost w",
+                 "lost √w"):
         table.add_column(head, justify="right")
     for k, share in enumerate(found.share):
         ratios = [found.known_left[name][k] / found.known_right[name][k] for name in ("pp", "w", "sqrt-w")]
         values = [found.value[name][k] for name in ("none", "pp", "w")]
         losses = [found.loss[name][k] for name in SPREADS]
-        table.add_row(f"{share:.0%}", *(_number(x) for x in (*ratios, *values)), *(f"{x:.4f}" for x in losses))
+        table.add_row(f"{share:.0%}", *(f"{x:.2f}" for x in (*ratios, *values)), *(f"{x:.3f}" for x in losses))
     table.caption = (
-        f"v(s₀): estimate of the uniform policy, whose true value is {found.truth:.3f}. lost: expected true value lost "
+        f"ℓ₁/r₁: pessimism left over right, of PP and of SA-PP with w and √w. v: estimate of the uniform policy at s₀, "
+        f"whose true value is {found.truth:.3f}. lost: expected true value lost "
         f"by choosing how often to go left, out of {found.best:.3f}."
     )
     table.caption_justify = "left"

@@ -35,8 +35,8 @@ else:
     small = dict(hidden=(8,), batch_size=8, action_samples=1)
     columns = {kind: sapp.CQL(weights=control(weights, kind), **small) for kind in ("uniform", "real")}
     sapp.train(
-        columns, data, phases=sapp.sa_protocol(STEPS, 200, 200), out=out, log_every=25, checkpoint_every=25, eval_every=0,
-        progress=False,
+        columns, data, phases=sapp.sa_protocol(STEPS, 200, 200), out=out, log_every=25, checkpoint_every=25,
+        eval_every=0, progress=False,
     )
 print("finished", flush=True)
 """.replace("STEPS", str(STEPS))
