@@ -167,15 +167,9 @@ def test_a_fitted_estimator_is_healthy(fit: Fit) -> None:
     assert not np.any(np.asarray(fit.state.health.sick))
 
 
-VARIANTS = {
-    "softplus": DualDICE(hidden=(32, 32), positivity="softplus", **FAST),
-    "density": DualDICE(hidden=(32, 32), route="density", components=1, next_actions=4, **FAST),
-}
-
-
-@pytest.mark.parametrize("name", VARIANTS)
-def test_other_positivity_and_the_density_route_agree_with_the_exact_ratios(name: str) -> None:
-    fit = Fit([PROBLEMS[0], PROBLEMS[5]], VARIANTS[name], (0, 1500, 3000))
+def test_softplus_and_the_density_route_agree_with_the_exact_ratios() -> None:
+    dice = DualDICE(hidden=(32, 32), positivity="softplus", route="density", components=1, next_actions=4, **FAST)
+    fit = Fit([PROBLEMS[0], PROBLEMS[5]], dice, (0, 1500, 3000))
     for first, last in zip(fit.history[0], fit.history[-1], strict=True):
         assert last.zeta_error < 0.25 < 0.6 < first.zeta_error
         assert last.ratio_error < 0.2
