@@ -55,7 +55,7 @@ class DualDICE(StateWeights):
         min_ν max_ζ  E_D[(ν(s,a) − γ(1−terminal)·ν(s',a'))·ζ(s,a) − ζ(s,a)²/2] − (1−γ)·E_{s₀}[ν(s₀,a₀)],
 
     a' ~ π(s'), a₀ ~ π(s₀), s₀ uniform over the episode starts. Mass is lost at terminals, so E_D[ζ] < 1 there; with
-    ``unit_mean`` a multiplier λ drives E_D[ζ] to 1, for data without terminals only (with them it contradicts the rest).
+    ``unit_mean`` a multiplier λ drives E_D[ζ] to 1, on data without terminals (with them it contradicts the rest).
 
     ``route`` from ζ to the state ratio:
       * ``regression``: g(s) ≈ E_{a~β}[ζ(s,a)] = ω(s), by minimising E[g − ζ·log g]; needs no density (our default);
