@@ -3,11 +3,12 @@ PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 
-.PHONY: help install demo test lint types clean
+.PHONY: help install demo test bench lint types clean
 
 help:
 	@echo "make demo     train CQL and SA-CQL on a small task and show the result"
 	@echo "make test     run the tests (WORKERS=$(WORKERS) processes)"
+	@echo "make bench    speed and memory beside d3rlpy (which gets .bench-venv)"
 	@echo "make lint     ruff"
 	@echo "make types    mypy"
 	@echo "make clean    remove .venv and caches"
@@ -27,6 +28,9 @@ demo: .venv/.installed
 test: .venv/.installed
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile
 
+bench: .venv/.installed
+	$(BIN)/python bench/compare.py
+
 lint: .venv/.installed
 	$(BIN)/ruff check .
 
@@ -34,4 +38,4 @@ types: .venv/.installed
 	$(BIN)/mypy
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .bench-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,7 +9,7 @@ import pytest
 
 from sapp import CQL, SappError
 from sapp.algorithms.actor_critic import actor_loss, bootstrap_target, temperature_loss
-from sapp.algorithms.cql import ALPHA_SCALES, critic_loss, propose
+from sapp.algorithms.cql import ALPHA_SCALES, _parts, critic_gradient, critic_loss, propose
 from sapp.networks import ensemble
 from sapp.spec import Batch, Spec
 
@@ -155,6 +155,26 @@ def test_alpha_scales(batch: Batch, scale: str, factor: float) -> None:
     _, metrics = algorithm.update(state, batch, jnp.ones(B), jax.random.PRNGKey(1))
     expected = 2 * metrics["critic/td"] + factor * 4.0 * 2 * metrics["critic/weighted_penalty"]
     assert float(metrics["critic/loss"]) == pytest.approx(float(expected), rel=1e-5)
+
+
+def test_gradient_in_parts_is_the_gradient() -> None:
+    """On processors the critics' gradient is the mean over parts of the batch: 96 states make three."""
+    rng = np.random.default_rng(1)
+    count = 96
+    shapes = ((count, S), (count, A), (count,), (count, S), (count,), (count, S))
+    large = Batch(*(jnp.asarray(np.tanh(rng.normal(size=shape)), jnp.float32) for shape in shapes))
+    state = CQL(hidden=(16, 16)).init(jax.random.PRNGKey(0), SPEC)
+    drawn = state.actor(large.observation).sample_many(jax.random.PRNGKey(1), N)
+    proposals = propose(drawn, drawn, jax.random.PRNGKey(2))
+    arguments = (state.critics, large, large.reward, proposals, jnp.linspace(0, 2, count), jnp.float32(2.5))
+    assert _parts(count) == 3
+    (loss, metrics), gradient = critic_gradient(*arguments)
+    (whole_loss, whole_metrics), whole = jax.value_and_grad(critic_loss, has_aux=True)(*arguments)
+    assert float(loss) == pytest.approx(float(whole_loss), rel=1e-5)
+    for name, value in whole_metrics.items():
+        assert float(metrics[name]) == pytest.approx(float(value), rel=1e-4), name
+    for part, expected in zip(jax.tree.leaves(gradient), jax.tree.leaves(whole), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-3, atol=1e-6)
 
 
 def test_soft_backup_without_penalty_is_sac(batch: Batch) -> None:
