@@ -7,6 +7,17 @@ import pytest
 
 from sapp.data import Dataset
 
+FILES = [
+    f"{e}_{q}" for e in ("halfcheetah", "hopper", "walker2d") for q in ("medium-v2", "medium_replay-v1", "random-v1")
+]
+"""Names of the nine genuine files."""
+
+
+@pytest.fixture(params=FILES)
+def stem(request: pytest.FixtureRequest) -> str:
+    """Each of the nine genuine files in turn."""
+    return str(request.param)
+
 
 @pytest.fixture(scope="session")
 def genuine() -> Path:

@@ -48,11 +48,15 @@ def create(identity: str, episodes: list[dict[str, Any]], **options: Any) -> Non
     )
 
 
+def rows_of(data: Dataset) -> list[slice]:
+    return [slice(start, end + 1) for start, end in zip(data.episode_starts, data.episode_ends, strict=True)]
+
+
 def episodes_of(data: Dataset) -> list[dict[str, Any]]:
     found = []
-    for start, end in zip(data.episode_starts, data.episode_ends + 1, strict=True):
-        rows = slice(start, end)
-        path = np.concatenate([data.observation[rows], data.next_observation[end - 1 : end]]).astype(np.float64)
+    for rows in rows_of(data):
+        last = data.next_observation[rows.stop - 1 : rows.stop]
+        path = np.concatenate([data.observation[rows], last]).astype(np.float64)
         found.append(
             {
                 "observations": path,
@@ -64,6 +68,20 @@ def episodes_of(data: Dataset) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def test_genuine_data_is_the_same_in_minari(genuine: Path, stem: str) -> None:
+    """Episodes are chains here: what a successor is, the next observation says; the recorded ones agree to rounding."""
+    data = load(genuine / f"{stem}.hdf5")
+    wide = spaces.Box(-np.inf, np.inf, (data.observation_size,), np.float64)
+    bounds = spaces.Box(-1, 1, (data.action_size,), np.float32)
+    pairs = zip(episodes_of(data), rows_of(data), strict=True)
+    episodes = [each | {"actions": data.action[rows]} for each, rows in pairs]
+    create("genuine/copy-v0", episodes, observation_space=wide, action_space=bounds)
+    found = load("genuine/copy-v0")
+    for key in ("observation", "action", "reward", "terminal", "timeout"):
+        np.testing.assert_array_equal(getattr(found, key), getattr(data, key), err_msg=key)
+    np.testing.assert_allclose(found.next_observation, data.next_observation, atol=1e-5)
 
 
 @pytest.mark.parametrize("prefix", ["", "minari:"])
