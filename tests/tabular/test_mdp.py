@@ -11,7 +11,6 @@ from sapp.tabular import (
     Log,
     Pessimism,
     Ratio,
-    chain,
     deterministic_policies,
     draw_episodes,
     draw_log,
@@ -24,6 +23,7 @@ from sapp.tabular import (
     suboptimality,
     uniform_policy,
 )
+from sapp.tabular.mdp import chain
 
 
 def test_policy_iteration_finds_the_best_deterministic_policy() -> None:
