@@ -62,6 +62,7 @@ def sepsis(
     draws: Annotated[int, typer.Option("--draws", help="Logs a size to measure on.")] = 12,
     tuning: Annotated[int, typer.Option("--tuning", help="Other logs a size to choose alpha on.")] = 4,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the draws.")] = 0,
+    divergence: Annotated[str, typer.Option("--divergence", help="kl or cql.")] = "kl",
     plot: Plot = None,
 ) -> None:
     """``sapp.tabular.sepsis.experiment(out, sizes, draws, ...)``."""
@@ -75,7 +76,7 @@ def sepsis(
         numbers = [int(float(size)) for size in sizes.split(",")]
     except ValueError:
         raise SappError(f"--sizes {sizes!r}: give whole numbers joined by commas, such as 1000,10000") from None
-    rows = experiment(out, numbers, draws, tuning, seed, console=Console(stderr=True))
+    rows = experiment(out, numbers, draws, tuning, seed, divergence, console=Console(stderr=True))
     print_summary(Console(), summarise(rows))
     if plot is not None:
         draw(plot, rows)

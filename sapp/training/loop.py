@@ -254,16 +254,17 @@ class _Loop:
         rows, alive, sick, fallen = [], [], [], []
         seconds = round(time.perf_counter() - self.began, 3)
         for population, learner, sum_ in zip(self.populations, self.learners, sums, strict=True):
-            counts = np.maximum(np.asarray(sum_.steps), 1.0)
+            steps, updates = np.asarray(sum_.steps), int(learner.updates)
+            counts = np.maximum(steps, 1.0)
             values = {name: np.asarray(value) / counts for name, value in sum_.values.items()}
             alive.append(np.asarray(learner.alive))
             none = np.zeros(len(counts))
             sick.append(values.get("ratio/sick", none) > 0.5)
             fallen.append((values.get("weights/min", none) == 1.0) & (values.get("weights/max", none) == 1.0))
             for position, member in enumerate(population.members):
-                if np.asarray(sum_.steps)[position]:
+                if steps[position]:
                     rows.append(
-                        {"step": step, "phase": phase.name, "updates": int(learner.updates), "seconds": seconds}
+                        {"step": step, "phase": phase.name, "updates": updates, "seconds": seconds}
                         | {"member": member.name}
                         | {name: float(value[position]) for name, value in values.items()}
                     )
