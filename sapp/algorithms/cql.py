@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -23,6 +23,10 @@ ALPHA_SCALES = {"d3rlpy-v1": 0.5, "per-critic": 1.0, "half-td": 2.0}
 """What α multiplies beside each critic's plain mean squared TD error. d3rlpy v1 averages the penalty over the two
 critics but sums their TD errors (α/2 each; the paper's scores live on this scale); the original CQL, CORL and d3rlpy
 v2 use α; the paper's printed objective has ½TD, that is 2α."""
+
+Kernel = Literal["auto", "xla", "fused"]
+"""How the critics' gradient is computed: as the compiler makes it, or by ``sapp.kernels.conservative`` (CUDA, bf16).
+``auto`` takes the second where it can."""
 
 STATES_AT_ONCE = 32
 """States whose proposals a processor scores at a time: 31 actions each, about a megabyte a layer of 256."""
@@ -72,9 +76,14 @@ class CQL(Algorithm):
     backup: Literal["mode", "sample", "soft"] = eqx.field(static=True, default="mode")
     alpha_scale: Literal["d3rlpy-v1", "per-critic", "half-td"] = eqx.field(static=True, default="d3rlpy-v1")
     precision: Precision = eqx.field(static=True, default="float32")
+    kernel: Kernel = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_precision(self.precision)
+        if self.kernel not in get_args(Kernel):
+            raise SappError(f"kernel {self.kernel!r} is unknown: use one of {', '.join(get_args(Kernel))}")
+        if self.kernel == "fused" and self.precision != "bf16":
+            raise SappError(f"kernel fused computes in bf16, not in {self.precision}: add precision bf16")
         if self.backup not in ("mode", "sample", "soft"):
             raise SappError(f"backup {self.backup!r} is unknown: use mode, sample or soft")
         if self.alpha_scale not in ALPHA_SCALES:
@@ -133,9 +142,8 @@ class CQL(Algorithm):
             next_value = next_value - temperature * next_log_prob
         target = bootstrap_target(batch, next_value, self.discount)
         coefficient = ALPHA_SCALES[self.alpha_scale] * jnp.asarray(self.alpha, jnp.float32)
-        (loss, critic_metrics), gradient = critic_gradient(
-            state.critics, batch, target, proposals, weights, coefficient
-        )
+        gradient_of = fused_critic_gradient if self._fused(batch) else critic_gradient
+        (loss, critic_metrics), gradient = gradient_of(state.critics, batch, target, proposals, weights, coefficient)
         critics, critic_optimiser = adam_step(state.critics, gradient, state.critic_optimiser, self.critic_lr)
 
         (policy_loss, log_prob), gradient = jax.value_and_grad(actor_loss, has_aux=True)(
@@ -153,6 +161,18 @@ class CQL(Algorithm):
             "actor/temperature": temperature,
             "critic/target": jnp.mean(target),
         }
+
+    def _fused(self, batch: Batch) -> bool:
+        """Whether the fused kernel serves this problem; asked for and unfit is an error."""
+        if self.kernel == "xla" or (self.kernel == "auto" and (self.precision != "bf16" or not _on_cuda())):
+            return False
+        from sapp.kernels import conservative  # not before it is needed: Pallas is slow to import
+
+        states, actions = batch.action.shape
+        reason = conservative.misfit(self.hidden, actions, 3 * self.action_samples, states)
+        if reason is not None and self.kernel == "fused":
+            raise SappError(f"kernel fused cannot take {reason}; use kernel xla")
+        return reason is None
 
 
 Proposals = tuple[Array, Array]
@@ -187,17 +207,45 @@ def critic_loss(
     actions, log_probs = proposals
     scores = ensemble(critics, batch.observation, jnp.concatenate([actions, batch.action[:, None]], axis=1))
     value = scores[..., -1]
-    penalty = conservative_penalty(scores[..., :-1], log_probs, value)
+    return _total(value, conservative_penalty(scores[..., :-1], log_probs, value), target, weights, coefficient)
+
+
+def _total(value: Array, penalty: Array, target: Array, weights: Array, coefficient: Array) -> tuple[Array, Metrics]:
+    """The loss of ``critic_loss`` and its metrics from Q(s,a) and the penalty, both per critic and state."""
     td = jnp.sum(jnp.mean(jnp.square(value - target), axis=-1))
-    conservative = jnp.sum(jnp.mean(jax.lax.stop_gradient(weights) * penalty, axis=-1))
-    loss = td + coefficient * conservative
+    weighted = jnp.sum(jnp.mean(jax.lax.stop_gradient(weights) * penalty, axis=-1))
+    loss = td + coefficient * weighted
     return loss, {
         "critic/loss": loss,
         "critic/td": td / 2.0,
         "critic/penalty": jnp.mean(penalty),
-        "critic/weighted_penalty": conservative / 2.0,
+        "critic/weighted_penalty": weighted / 2.0,
         "critic/value": jnp.mean(value),
     }
+
+
+def fused_critic_gradient(
+    critics: StateActionNetwork, batch: Batch, target: Array, proposals: Proposals, weights: Array, coefficient: Array
+) -> tuple[tuple[Array, Metrics], StateActionNetwork]:
+    """As ``critic_gradient``, by the kernels of ``sapp.kernels.conservative`` in bf16."""
+    from sapp.kernels import conservative
+
+    actions, log_probs = proposals
+    found = conservative.critic_gradient(
+        tuple((layer.weight, layer.bias) for layer in critics.mlp.layers),
+        batch.observation,
+        jnp.concatenate([actions, batch.action[:, None]], axis=1),
+        log_probs,
+        target,
+        coefficient * weights / target.shape[0],
+        interpret=not _on_cuda(),
+    )
+    gradient = jax.tree.unflatten(jax.tree.structure(critics), jax.tree.leaves(found.layers))
+    return _total(found.value, found.log_sum_exp - found.value, target, weights, coefficient), gradient
+
+
+def _on_cuda() -> bool:
+    return jax.default_backend() in ("gpu", "cuda")
 
 
 def critic_gradient(
@@ -214,9 +262,7 @@ def critic_gradient(
     parts = _parts(count) if jax.default_backend() == "cpu" else 1
     if parts == 1:
         return function(critics, batch, target, proposals, weights, coefficient)
-    split = jax.tree.map(
-        lambda x: x.reshape(parts, count // parts, *x.shape[1:]), (batch, target, proposals, weights)
-    )
+    split = jax.tree.map(lambda x: x.reshape(parts, count // parts, *x.shape[1:]), (batch, target, proposals, weights))
 
     def add(total: Any, part: Any) -> tuple[Any, None]:
         return jax.tree.map(jnp.add, total, function(critics, *part, coefficient)), None

@@ -106,10 +106,11 @@ def draw(scores: Scores, runs: Sequence[sapp.Run], path: Path) -> None:
         axes[0][number].set_title(f"{dataset}\n(dotted: the paper's CQL and SA-CQL at one million steps)", fontsize=9)
         axes[0][number].set_ylabel("normalised score")
         axes[1][number].set_ylabel("mean state weight")
-        axes[2][number].set_ylabel("effective sample size of ζ (share), SA-CQL")
+        axes[2][number].set_ylabel("SA-CQL: effective sample size")
         axes[2][number].set_yscale("log")
         axes[2][number].set_xlabel("joint gradient steps")
-    axes[0][0].legend(fontsize=8)
+    fullest = max(range(len(scores)), key=lambda number: len(list(scores.values())[number]))
+    axes[0][fullest].legend(fontsize=8)
     write_aside(path, lambda temporary: figure.savefig(temporary, dpi=130, format="png"))
 
 

@@ -1,0 +1,132 @@
+"""The fused critic gradient against the plain one: the same values, the same gradients, the same updates."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sapp import CQL, SappError
+from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
+from sapp.kernels import conservative
+from sapp.networks import StateActionNetwork
+from sapp.spec import Batch, Spec
+
+S, A, B = 5, 3, 8
+
+
+def problem(hidden: tuple[int, ...], samples: int = 10, actions: int = A, precision: str = "float32", seed: int = 0):
+    keys = jax.random.split(jax.random.PRNGKey(seed), 12)
+    critics = jax.vmap(lambda k: StateActionNetwork(k, S, actions, hidden, precision))(jax.random.split(keys[0], 2))
+    normal = lambda key, *shape: jax.random.normal(key, shape)  # noqa: E731
+    batch = Batch(
+        normal(keys[1], B, S), jnp.tanh(normal(keys[2], B, actions)), normal(keys[3], B), normal(keys[4], B, S),
+        jnp.zeros(B), normal(keys[5], B, S),
+    )  # fmt: skip
+    here = jnp.tanh(normal(keys[6], B, samples, actions)), normal(keys[7], B, samples)
+    there = jnp.tanh(normal(keys[8], B, samples, actions)), normal(keys[9], B, samples)
+    proposals = propose(here, there, keys[10])
+    weights = jax.random.uniform(keys[11], (B,), minval=0.2, maxval=2.0)
+    return critics, batch, normal(keys[11], B), proposals, weights, jnp.float32(2.5)
+
+
+def exact(critics, batch, target, proposals, weights, coefficient, operands=jnp.float32):
+    return conservative.critic_gradient(
+        tuple((layer.weight, layer.bias) for layer in critics.mlp.layers),
+        batch.observation,
+        jnp.concatenate([proposals[0], batch.action[:, None]], axis=1),
+        proposals[1],
+        target,
+        coefficient * weights / B,
+        operands=operands,
+        interpret=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("hidden", "samples", "actions"),
+    [((64, 64), 10, 3), ((64, 128, 64), 10, 3), ((64, 64, 64, 64), 10, 6), ((64, 64), 3, 14), ((64, 64), 21, 2)],
+)
+def test_equals_the_plain_gradient_in_float32(hidden: tuple[int, ...], samples: int, actions: int) -> None:
+    arguments = problem(hidden, samples, actions)
+    (_, _), plain = critic_gradient(*arguments)
+    found = exact(*arguments)
+    for mine, theirs in zip(jax.tree.leaves(found.layers), jax.tree.leaves(plain), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-5 * float(jnp.max(jnp.abs(theirs))))
+
+
+@pytest.mark.parametrize("hidden", [(64, 64), (128, 128, 128)])
+def test_bf16_is_as_near_to_float32_as_the_plain_bf16_program(hidden: tuple[int, ...]) -> None:
+    """Rounding the operands costs what it costs; doing it in the kernel must not cost more."""
+    (exact_loss, _), truth = critic_gradient(*problem(hidden))
+    arguments = problem(hidden, precision="bf16")
+    (plain_loss, plain_metrics), plain = critic_gradient(*arguments)
+    (loss, metrics), fused = fused_critic_gradient(*arguments)
+
+    def error(gradient: StateActionNetwork) -> float:
+        pairs = zip(jax.tree.leaves(gradient), jax.tree.leaves(truth), strict=True)
+        return max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
+
+    assert error(fused) < 1.2 * error(plain) < 0.15
+    assert abs(float(loss - exact_loss)) < 1.5 * abs(float(plain_loss - exact_loss)) + 2e-3
+    for name, value in plain_metrics.items():
+        np.testing.assert_allclose(metrics[name], value, rtol=0.02, atol=5e-3, err_msg=name)
+
+
+def test_members_of_a_population_do_not_mix() -> None:
+    """Under vmap each member gets its own gradient."""
+    members = [problem((64, 64), seed=seed) for seed in range(3)]
+    together = jax.vmap(exact)(*jax.tree.map(lambda *x: jnp.stack(x), *members))
+    for number, member in enumerate(members):
+        alone = exact(*member)
+        for mine, theirs in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
+            np.testing.assert_allclose(mine[number], theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_an_update_with_the_kernel_is_an_update() -> None:
+    """The whole of CQL's step, fused against plain, in bf16."""
+    _, batch, *_ = problem((64, 64))
+    spec = Spec(S, A, jnp.zeros(S), jnp.ones(S))
+    states = {}
+    for kernel in ("xla", "fused"):
+        algorithm = CQL(hidden=(64, 64), batch_size=B, precision="bf16", kernel=kernel)
+        state = algorithm.init(jax.random.PRNGKey(0), spec)
+        states[kernel], _ = algorithm.update(state, batch, jnp.ones(B), jax.random.PRNGKey(1))
+    plain, fused = (
+        jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(state.critic_optimiser.mu)])
+        for state in states.values()
+    )
+    # a unit on its ReLU's edge may fall on either side of it in bf16
+    assert float(jnp.linalg.norm(fused - plain)) < 0.1 * float(jnp.linalg.norm(plain))
+    np.testing.assert_array_equal(states["fused"].log_temperature, states["xla"].log_temperature)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"kernel": "fast"}, "kernel 'fast' is unknown"),
+        ({"kernel": "fused"}, "computes in bf16"),
+        ({"kernel": "fused", "precision": "bf16", "hidden": (48, 48)}, "hidden layers (48, 48)"),
+        ({"kernel": "fused", "precision": "bf16", "hidden": (64,)}, "hidden layers (64,)"),
+        ({"kernel": "fused", "precision": "bf16", "hidden": (64, 64), "action_samples": 50}, "150 proposals"),
+        ({"kernel": "fused", "precision": "bf16", "hidden": (64, 64), "action_samples": 1}, "a batch of 8"),
+    ],
+)
+def test_what_it_cannot_take_is_refused_by_name(settings: dict, words: str) -> None:
+    _, batch, *_ = problem((64, 64))
+
+    def update() -> None:
+        algorithm = CQL(batch_size=B, **settings)
+        state = algorithm.init(jax.random.PRNGKey(0), Spec(S, A, jnp.zeros(S), jnp.ones(S)))
+        algorithm.update(state, batch, jnp.ones(B), jax.random.PRNGKey(1))
+
+    with pytest.raises(SappError) as error:
+        update()
+    assert words in str(error.value)
+
+
+def test_auto_is_the_plain_program_on_a_processor() -> None:
+    _, batch, *_ = problem((64, 64))
+    assert not CQL(precision="bf16")._fused(batch)
+    assert not CQL(precision="float32")._fused(batch)
