@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from sapp.benchmark import names
 from sapp.data import d4rl, minari, tables
 from sapp.data.arrays import load_mapping, load_npz
 from sapp.data.dataset import Dataset
@@ -19,7 +20,8 @@ from sapp.errors import SappError
 
 ACCEPTED = (
     "a path ending in .hdf5, .h5, .parquet, .csv, .csv.gz or .npz, a D4RL name such as hopper-medium-v2, "
-    "a Minari id such as minari:mujoco/hopper/medium-v0, a dictionary of arrays, or a Dataset"
+    "a benchmark name such as hopper-medium, a Minari id such as minari:mujoco/hopper/medium-v0, a dictionary of "
+    "arrays, or a Dataset"
 )
 """What ``load`` takes, in words."""
 
@@ -40,7 +42,8 @@ def load(
     """Load a dataset from whatever holds it.
 
     Args:
-        source: a path (.hdf5, .h5, .parquet, .csv, .csv.gz, .npz), a D4RL name, a Minari id (with or without
+        source: a path (.hdf5, .h5, .parquet, .csv, .csv.gz, .npz), a D4RL name (hopper-medium-v2: downloaded), a name
+            of the benchmark (hopper-medium: made on this machine, see ``sapp.benchmark``), a Minari id (with or without
             "minari:" in front), a dictionary of arrays, or a dataset, which is returned as it is.
         name: in place of the one that follows from the source.
         environment: in place of the one that follows from the source.
@@ -50,7 +53,8 @@ def load(
         max_episode_steps: step limit, to find time-outs that the source does not mark.
         columns: for Parquet and CSV, see ``Columns``: one, a dictionary, or the path of a TOML file.
         mirror: for D4RL names, where to download from instead of the published address.
-        progress: for D4RL names, called with bytes done and bytes in all.
+        progress: called with bytes done and bytes in all while a D4RL file is downloaded, with transitions while a
+            dataset of the benchmark is made.
     """
     options: Options = {
         "name": name,
@@ -75,8 +79,11 @@ def load(
         return d4rl.load_hdf5(path, **options)
     if path.suffix.lower() == ".npz":
         return load_npz(path, **options)
+    identity = text.removeprefix("minari:")
+    if benchmark := text if names.is_name(text) else names.of_minari(identity):
+        return _as_is(_benchmark(benchmark, progress), given(options))
     if text.startswith("minari:"):
-        return minari.load_minari(text.removeprefix("minari:"), **options)
+        return minari.load_minari(identity, **options)
     if d4rl.is_name(text):
         return d4rl.load_d4rl(text, mirror=mirror, progress=progress, **options)
     if path.exists():
@@ -90,6 +97,13 @@ def load(
             f"{text}: no such D4RL or local Minari dataset{did_you_mean(text, d4rl.PUBLISHED)}; give {ACCEPTED}"
         )
     raise SappError(f"{text}: no such file or dataset{did_you_mean(text, d4rl.PUBLISHED)}; give {ACCEPTED}")
+
+
+def _benchmark(name: str, progress: d4rl.Progress | None) -> Dataset:
+    """One of the benchmark's datasets, made on this machine if it is not there yet."""
+    from sapp.benchmark.make import load as load_or_make
+
+    return load_or_make(name, progress=progress)
 
 
 def _as_is(dataset: Dataset, options: dict[str, Any]) -> Dataset:

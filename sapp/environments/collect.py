@@ -7,6 +7,9 @@ of transitions; only its last episode is cut short. That is what one environment
 are in depends on the lengths of those before, never on which finish first. New episodes start only until those begun
 hold enough transitions together, and one that can no longer be reached is dropped at once, so little is simulated in
 vain.
+
+A long recording can be made in parts: with `whole` a part ends with an episode, and the next one goes on with the next
+episode number. Parts joined are again a prefix of the sequence.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ def collect(
     batch: int = 1024,
     progress: Callable[[int], None] | None = None,
     name: str | None = None,
+    first_episode: int = 0,
+    whole: bool = False,
 ) -> Dataset:
     """Records a dataset of a given size from a stochastic policy.
 
@@ -49,6 +54,8 @@ def collect(
         batch: environments stepped at once, at most.
         progress: called with the number of transitions simulated so far.
         name: of the dataset; by default the environment's.
+        first_episode: number of the first episode; a part after others goes on where they ended.
+        whole: record the last episode to its end, so that there may be more rows than asked for.
     """
     from sapp.data.dataset import Dataset
 
@@ -56,7 +63,7 @@ def collect(
         raise SappError(f"cannot collect {transitions} transitions in batches of {batch}: both must be at least 1")
     # more rows than episodes of full length would mostly be dropped half-way
     rows = min(batch, max(transitions // environment.max_episode_steps, 16), transitions)
-    arrays = _record(policy, environment, transitions, check_seed(seed), rows, progress)
+    arrays = _record(policy, environment, transitions, check_seed(seed), rows, progress, first_episode, whole)
     return Dataset(
         observation=arrays["observation"],
         action=arrays["action"],
@@ -74,6 +81,7 @@ def collect(
             "policy": type(policy).__name__,
             "seed": seed,
             "batch": rows,
+            "first_episode": first_episode,
             "max_episode_steps": environment.max_episode_steps,
         },
         extras={"log_prob": arrays["log_prob"]},
@@ -87,9 +95,11 @@ def _record(
     seed: int,
     batch: int,
     progress: Callable[[int], None] | None,
+    first: int,
+    whole: bool,
 ) -> Arrays:
-    rng = np.random.default_rng((seed, 0, 2))  # apart from the environment's streams, see `base.generator`
-    observation = np.array(environment.reset(batch, seed), np.float32)
+    rng = np.random.default_rng((seed, first, 2))  # apart from the environment's streams, see `base.generator`
+    observation = np.array(environment.reset(batch, seed, first + np.arange(batch)), np.float32)
     episode = np.arange(batch)
     length = np.zeros(batch, np.int64)  # of each episode begun so far, by number
     finished = np.zeros(batch, bool)
@@ -131,12 +141,15 @@ def _record(
             length = np.concatenate([length, np.zeros(len(free), np.int64)])
             finished = np.concatenate([finished, np.zeros(len(free), bool)])
             episode[free] = fresh
-            observation[free] = environment.restart(free, fresh)
+            observation[free] = environment.restart(free, first + fresh)
             active[free] = True
-        elif _enough(length, finished, transitions):
+        elif not whole and _enough(length, finished, transitions):
             break
         if progress is not None:
             progress(min(done, transitions))
+    if whole:  # up to the end of the episode in which the wanted number is reached
+        ends = np.cumsum(length)
+        transitions = int(ends[np.searchsorted(ends, transitions)])
     arrays = assemble(columns, transitions)
     arrays["timeout"][-1] = not arrays["terminal"][-1]
     return arrays

@@ -69,7 +69,8 @@ TASKS = {
 """The three environments of D4RL's Gym-MuJoCo datasets."""
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Cores that this process may use."""
     available = getattr(os, "sched_getaffinity", None)
     return len(available(0)) if available is not None else os.cpu_count() or 1
 
@@ -101,7 +102,7 @@ class Locomotion:
         self.task, self.physics = TASKS[name], physics
         self.name = name if physics == "d4rl" else self.task.gymnasium
         self.model = load_model(asset_path(self.task.asset), physics)
-        self.threads = threads or _cores()
+        self.threads = threads or cores()
         self._data = [mujoco.MjData(self.model) for _ in range(self.threads)]
         self._pool = rollout.Rollout(nthread=self.threads if self.threads > 1 else 0)
         self._start = (self._data[0].qpos.copy(), self._data[0].qvel.copy())

@@ -80,6 +80,11 @@ class TanhGaussianPolicy:
             log_std = hidden @ self.log_std[0].T + self.log_std[1]
         return mean, np.clip(log_std, *LOG_STD_RANGE)
 
+    def arrays(self) -> dict[str, Float]:
+        """The weights by the names that `policy_from_arrays` reads: w0, b0, …, w_mean, b_mean, w_logstd, b_logstd."""
+        pairs = {**{str(i): pair for i, pair in enumerate(self.layers)}, "_mean": self.mean, "_logstd": self.log_std}
+        return {f"{kind}{name}": array for name, pair in pairs.items() for kind, array in zip("wb", pair, strict=True)}
+
     def mode(self, observation: Array) -> Float:
         """The deterministic action tanh(mean) for each observation [..., O]."""
         return np.tanh(self._heads(observation)[0])
@@ -106,6 +111,41 @@ def _log_density(noise: Array, log_std: Float, action: Float) -> Float:
     return (gaussian - np.log(1 - np.square(action) + np.float32(1e-6))).sum(-1).astype(np.float32)
 
 
+@dataclass(frozen=True)
+class ScaledPolicy:
+    """A policy that acts in [−1, 1], in an environment with other bounds.
+
+    Attributes:
+        policy: acting in [−1, 1].
+        low: lowest action of the environment.
+        high: highest.
+    """
+
+    policy: StochasticPolicy
+    low: Array
+    high: Array
+
+    def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Draws actions in the environment's units, with their density there; see `StochasticPolicy.sample`."""
+        action, log_prob = self.policy.sample(observation, rng)
+        half = (np.asarray(self.high, np.float32) - np.asarray(self.low, np.float32)) / 2
+        return unscaled(action, self.low, self.high), log_prob - np.log(half).sum(dtype=np.float32)
+
+
+def scaled(action: Array, low: Array, high: Array) -> Float:
+    """Actions from an environment's units to [−1, 1], float32; as they are where those are the units."""
+    if np.all(low == -1) and np.all(high == 1):
+        return np.asarray(action, np.float32)
+    return np.clip(2 * (action - low) / (high - low) - 1, -1, 1).astype(np.float32)
+
+
+def unscaled(action: Array, low: Array, high: Array) -> Float:
+    """Actions from [−1, 1] to an environment's units, float32."""
+    if np.all(low == -1) and np.all(high == 1):
+        return np.asarray(action, np.float32)
+    return np.clip(low + (action + 1) * 0.5 * (high - low), low, high).astype(np.float32)
+
+
 def load_policy(path: str | Path) -> TanhGaussianPolicy:
     """Loads a policy from an npz file of plain arrays, or from `metadata/policy` of a D4RL HDF5 file.
 
@@ -119,12 +159,14 @@ def load_policy(path: str | Path) -> TanhGaussianPolicy:
         return _from_hdf5(path)
     try:
         with np.load(path, allow_pickle=False) as file:
-            return _from_arrays(path, {key: file[key] for key in file.files})
+            return policy_from_arrays(path, {key: file[key] for key in file.files})
     except (ValueError, OSError, BadZipFile) as error:
         raise SappError(f"{path}: not a readable npz policy ({error}); save it with numpy.savez") from error
 
 
-def _from_arrays(path: Path, arrays: Mapping[str, Any]) -> TanhGaussianPolicy:
+def policy_from_arrays(path: str | Path, arrays: Mapping[str, Any]) -> TanhGaussianPolicy:
+    """The policy that arrays of these names describe; `path` is what an error calls them. See `load_policy`."""
+    path = Path(path)
     activation = str(arrays.get("activation", "relu"))
     if activation != "relu" or not bool(arrays.get("squash", True)) or bool(arrays.get("time_feature", False)):
         raise SappError(f"{path}: only ReLU networks with a tanh-Gaussian head and no time feature can be loaded")

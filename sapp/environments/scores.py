@@ -20,12 +20,13 @@ REFERENCE: dict[str, tuple[float, float]] = {
 """Returns that count as 0 and as 100: D4RL's own, and for `point` the measured ones of `sapp.environments.point`."""
 
 _D4RL_NAME = re.compile(
-    r"(?P<base>hopper|halfcheetah|walker2d)-(?P<kind>random|medium|expert|medium-replay|full-replay|medium-expert)-v\d+"
+    r"(?P<base>hopper|halfcheetah|walker2d)-(?P<kind>random|medium|expert|medium-replay|full-replay|medium-expert)"
+    r"(?:-v\d+)?"
 )
 
 
 def base_name(environment: str) -> str | None:
-    """The environment behind a name with a reference score ("hopper-medium-v2", "Hopper-v4" → "hopper"), else None."""
+    """The environment behind a name with a reference score ("hopper-medium", "Hopper-v4" → "hopper"), else None."""
     if environment in REFERENCE:
         return environment
     match = _D4RL_NAME.fullmatch(environment.replace("_", "-"))

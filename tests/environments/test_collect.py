@@ -22,7 +22,7 @@ class Countdown:
         self.state = np.zeros((count, 2))
         self.truncated = np.zeros(count, bool)
         self.steps = 0
-        return self.restart(np.arange(count), np.arange(count))
+        return self.restart(np.arange(count), np.arange(count) if episode is None else episode)
 
     def restart(self, rows, episode):
         self.state[rows] = np.stack([episode, np.zeros(len(rows))], -1)
@@ -59,6 +59,21 @@ def test_the_record_is_what_one_environment_alone_would_make(transitions, batch)
     np.testing.assert_array_equal(dataset.timeout, timeout)
     np.testing.assert_allclose(dataset.reward, number + (time + 1) / 100, rtol=1e-6)
     assert environment.steps <= 2 * transitions + 50
+
+
+@pytest.mark.parametrize("batch", [1, 7, 512])
+def test_parts_of_whole_episodes_join_into_the_same_sequence(batch):
+    environment = Countdown()
+    parts, episode, count = [], 0, 0
+    for wanted in (1, 300, 49, 1000):
+        part = collect(BOX, environment, wanted, seed=0, batch=batch, first_episode=episode, whole=True)
+        assert wanted <= len(part) < wanted + environment.max_episode_steps
+        episode, count = episode + part.num_episodes, count + len(part)
+        parts.append(part)
+    alone = collect(BOX, environment, count, seed=0)
+    np.testing.assert_array_equal(np.concatenate([part.observation for part in parts]), alone.observation)
+    np.testing.assert_array_equal(np.concatenate([part.terminal for part in parts]), alone.terminal)
+    np.testing.assert_array_equal(np.concatenate([part.timeout for part in parts]), alone.timeout)
 
 
 def test_short_episodes_are_not_over_represented(genuine):

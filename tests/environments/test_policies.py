@@ -3,7 +3,15 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from sapp.environments.policies import TanhGaussianPolicy, UniformPolicy, load_policy
+from sapp.environments.policies import (
+    ScaledPolicy,
+    TanhGaussianPolicy,
+    UniformPolicy,
+    load_policy,
+    policy_from_arrays,
+    scaled,
+    unscaled,
+)
 from sapp.errors import SappError
 
 NAMES = ["hopper", "halfcheetah", "walker2d"]
@@ -90,3 +98,32 @@ def test_bad_files_are_named(genuine, tmp_path):
     np.savez(tmp_path / "nan.npz", **{**arrays, "b1": np.full(256, np.nan)})
     with pytest.raises(SappError, match="not finite"):
         load_policy(tmp_path / "nan.npz")
+
+
+def test_scaling_actions_and_back():
+    low, high = np.array([-2.0, 0.0]), np.array([2.0, 10.0])
+    action = np.random.default_rng(0).uniform(-1, 1, (50, 2)).astype(np.float32)
+    there = unscaled(action, low, high)
+    np.testing.assert_allclose(there[:, 1], 5 * action[:, 1] + 5, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(scaled(there, low, high), action, atol=1e-6)
+    ones = np.ones(2)
+    np.testing.assert_array_equal(unscaled(action, -ones, ones), action)  # bit for bit where nothing is to be done
+    np.testing.assert_array_equal(scaled(action, -ones, ones), action)
+
+
+def test_a_scaled_policy_has_the_density_of_its_own_units():
+    """Over ±4 the same action is a quarter as dense as over ±1."""
+    policy, observation = small_policy(), np.random.default_rng(1).normal(size=(6, 3))
+    wide = ScaledPolicy(policy, -4 * np.ones(1), 4 * np.ones(1))
+    plain, density = policy.sample(observation, np.random.default_rng(2))
+    action, scaled_density = wide.sample(observation, np.random.default_rng(2))
+    np.testing.assert_allclose(action, 4 * plain, rtol=1e-6)
+    np.testing.assert_allclose(scaled_density, density - np.log(4), rtol=1e-5)
+
+
+def test_a_policy_as_arrays_and_back():
+    policy = small_policy()
+    again = policy_from_arrays("memory", policy.arrays())
+    observation = np.random.default_rng(1).normal(size=(6, 3))
+    np.testing.assert_array_equal(again.mode(observation), policy.mode(observation))
+    assert list(policy.arrays()) == ["w0", "b0", "w1", "b1", "w_mean", "b_mean", "w_logstd", "b_logstd"]

@@ -1,0 +1,130 @@
+"""``sapp collect``: policies and true replay buffers of one's own environments; one call into ``sapp.online``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sapp.cli_data import whole_number
+from sapp.errors import SappError
+
+_COLLECT = """Train SAC online and keep what offline learning needs: policy snapshots and the true replay buffer.
+
+ENV is hopper, halfcheetah or walker2d (with D4RL's physics), point, or any Gymnasium id with real-valued observations
+and actions; several train at once, as one compiled population, with all seeds of each.
+
+The run folder holds snapshots/ (policies spread over training, denser early), buffers/ (every step that was taken),
+evaluations.csv (returns of each snapshot, stochastic and deterministic), metrics.csv, and datasets/: the replay buffer
+of each member as a file that 'sapp train' and 'sapp data show' read.
+
+SAC's hyper-parameters are options of their names: --critic-lr 1e-3 --hidden 64,64 --batch-size 128.
+
+\b
+Examples:
+  sapp collect Pendulum-v1 --steps 10_000 --hidden 64,64 --out runs/pendulum
+  sapp collect hopper --steps 1_000_000 --seeds 3
+  sapp collect --resume runs/pendulum
+"""
+
+
+def add_command(app: typer.Typer) -> None:
+    """Add ``collect`` to ``sapp``."""
+    settings = {"help_option_names": ["-h", "--help"], "ignore_unknown_options": True}
+    app.command(
+        name="collect", help=_COLLECT, context_settings=settings,
+        options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...",
+    )(collect)  # fmt: skip
+
+
+def collect(
+    words: Annotated[list[str] | None, typer.Argument(metavar="ENV...", show_default=False)] = None,
+    steps: Annotated[str, typer.Option("--steps", help="Environment steps of each seed.")] = "1_000_000",
+    seeds: Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = "1",
+    random_steps: Annotated[str, typer.Option("--random-steps", help="Uniform actions at the start.")] = "5_000",
+    snapshots: Annotated[int, typer.Option("--snapshots", help="Policies to keep of each seed.")] = 20,
+    rows: Annotated[int, typer.Option("--rows", help="Environments of a seed that run side by side.")] = 16,
+    chunk: Annotated[
+        int, typer.Option("--chunk", help="Steps, and as many updates, between two changes of the acting policy.")
+    ] = 256,
+    eval_episodes: Annotated[int, typer.Option("--eval-episodes", help="A snapshot and kind; 0: never.")] = 10,
+    record: Annotated[
+        str | None, typer.Option("--record", help="Also record so many transitions with each seed's best snapshot.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--max-episode-steps", help="Step limit, for environments without one.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", help="Save and stop after so many seconds; --resume goes on.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="Simulator threads [cores - 1].")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/sac-ENV-TIME.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Continue this run instead.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")] = False,
+) -> None:
+    """``sapp.online.train(environments, ...)``, then ``evaluate_snapshots`` and ``save_datasets``."""
+    from sapp.cli import _seeds, split_options
+
+    environments, changes = split_options(words or [])
+    if resume is None and not environments:
+        raise SappError("collect needs an environment, as in: sapp collect hopper --steps 100_000")
+    if resume is not None and (environments or changes):
+        raise SappError("--resume continues a run as it was planned; leave environments and hyper-parameters out")
+
+    from sapp import online
+    from sapp.algorithms.sac import SAC
+    from sapp.config import override
+    from sapp.online.evaluation import evaluate_snapshots
+
+    if resume is not None:
+        run = online.resume(resume, threads=threads, time_limit=time_limit, progress=not quiet)
+    else:
+        run = online.train(
+            environments,
+            seeds=_seeds(seeds),
+            steps=whole_number("--steps", steps),
+            algorithm=override(SAC(), changes),
+            random_steps=whole_number("--random-steps", random_steps),
+            rows=rows,
+            chunk=chunk,
+            snapshots=snapshots,
+            max_episode_steps=limit,
+            threads=threads,
+            time_limit=time_limit,
+            out=out,
+            progress=not quiet,
+        )
+    if run.step < run.plan.steps:
+        print(
+            f"Run: {run.path}, at step {run.step:,} of {run.plan.steps:,}; go on with: sapp collect --resume {run.path}"
+        )
+        return
+    found = evaluate_snapshots(run, episodes=eval_episodes) if eval_episodes else []
+    transitions = None if record is None else whole_number("--record", record)
+    files = run.save_datasets(transitions)
+    if not quiet:
+        if found:
+            _print(run, found)
+        for file in files:
+            print(f"Data: {file}")
+    print(f"Run: {run.path}")
+
+
+def _print(run: Any, found: list[dict[str, Any]]) -> None:
+    """The last and the best snapshot of each member."""
+    from rich.console import Console
+    from rich.table import Table
+
+    score = all("stochastic_score" in row for row in found)
+    table = Table(title="Returns of snapshots", title_justify="left", caption_justify="left")
+    table.caption = "best: by stochastic actions, chosen by these very episodes, so a little flattered"
+    for heading in ("member", "snapshot", "step", "stochastic", "deterministic", *(("score",) if score else ())):
+        table.add_column(heading, justify="left" if heading in ("member", "snapshot") else "right")
+    for name in run.plan.names:
+        rows = [row for row in found if row["member"] == name]
+        best = max(rows, key=lambda row: row["stochastic_mean"])
+        for kind, row in (("best", best), ("last", rows[-1])):
+            cells = [f"{row['step']:,}", f"{row['stochastic_mean']:.1f}", f"{row['deterministic_mean']:.1f}"]
+            table.add_row(name, kind, *cells, *((f"{row['stochastic_score']:.1f}",) if score else ()))
+    Console().print(table)
