@@ -17,6 +17,17 @@ __version__ = "0.1.0"
 
 _HOME = {
     "CQL": "sapp.algorithms",
+    "BC": "sapp.algorithms",
+    "BCQ": "sapp.algorithms",
+    "BEAR": "sapp.algorithms",
+    "BRAC": "sapp.algorithms",
+    "DiscreteCQL": "sapp.algorithms",
+    "EDAC": "sapp.algorithms",
+    "FisherBRC": "sapp.algorithms",
+    "IQL": "sapp.algorithms",
+    "ReBRAC": "sapp.algorithms",
+    "TD3BC": "sapp.algorithms",
+    "UWAC": "sapp.algorithms",
     "Algorithm": "sapp.algorithms",
     "preset": "sapp.algorithms.presets",
     "Clip": "sapp.ratios",
@@ -44,11 +55,22 @@ _HOME = {
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brings
+    from sapp.algorithms import BC as BC
+    from sapp.algorithms import BCQ as BCQ
+    from sapp.algorithms import BEAR as BEAR
+    from sapp.algorithms import BRAC as BRAC
     from sapp.algorithms import CQL as CQL
+    from sapp.algorithms import EDAC as EDAC
+    from sapp.algorithms import IQL as IQL
+    from sapp.algorithms import TD3BC as TD3BC
+    from sapp.algorithms import UWAC as UWAC
     from sapp.algorithms import Algorithm as Algorithm
+    from sapp.algorithms import DiscreteCQL as DiscreteCQL
+    from sapp.algorithms import FisherBRC as FisherBRC
+    from sapp.algorithms import ReBRAC as ReBRAC
     from sapp.algorithms.presets import preset as preset
     from sapp.data import Dataset as Dataset
-    from sapp.data import load as load
+    from sapp.data.load import load as load
     from sapp.data import save_npz as save_npz
     from sapp.errors import SappError as SappError
     from sapp.ratios import Clip as Clip

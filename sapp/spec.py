@@ -7,18 +7,26 @@ from jax import Array
 
 
 class Spec(eqx.Module):
-    """Sizes (structure) and observation statistics (numbers) of a dataset."""
+    """Sizes (structure) and observation statistics (numbers) of a dataset.
+
+    ``action_size`` is the width of an action as a network takes it: its dimensions, or the number of choices where
+    actions are ``discrete``.
+    """
 
     observation_size: int = eqx.field(static=True)
     action_size: int = eqx.field(static=True)
     observation_mean: Array
     observation_std: Array
+    discrete: bool = eqx.field(static=True, default=False)
+    return_span: Array | float = 1.0
+    """Largest minus smallest return of the dataset's episodes: what IQL scales rewards by."""
 
 
 class Batch(eqx.Module):
     """A mini-batch of transitions, drawn uniformly, and as many episode starts, drawn uniformly.
 
-    Actions are scaled to [−1, 1]. ``terminal`` is 1.0 where bootstrapping stops; a time-out is not a terminal.
+    Actions are scaled to [−1, 1], float32 [B, A]; discrete ones are numbers of choices, int32 [B]. ``terminal`` is 1.0
+    where bootstrapping stops; a time-out is not a terminal.
     """
 
     observation: Array
@@ -27,3 +35,7 @@ class Batch(eqx.Module):
     next_observation: Array
     terminal: Array
     initial_observation: Array
+    next_action: Array | None = None
+    """The logged action of the next row, only for algorithms that ask for it (``Algorithm.needs_next_action``)."""
+    next_logged: Array | None = None
+    """1.0 where that action exists, 0.0 at the last row of an episode (``next_action`` is the row's own there)."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jax import Array
 
-from sapp.networks import GaussianActor
-from sapp.ratios import StateWeights
+from sapp.errors import SappError, check_ranges
+from sapp.networks import Policy
+from sapp.networks.mlp import check_precision
+from sapp.ratios import StateWeights, Uniform
 from sapp.spec import Batch, Spec
 
 Metrics = dict[str, Array]
@@ -26,6 +29,8 @@ class Algorithm(eqx.Module):
     discount: eqx.AbstractVar[float]
     batch_size: eqx.AbstractVar[int]
     weights: eqx.AbstractVar[StateWeights]
+    needs_next_action: ClassVar[bool] = False
+    """Whether batches must carry the next logged action."""
 
     def init(self, key: Array, spec: Spec) -> Any:
         """Initial parameters and optimiser states."""
@@ -35,6 +40,44 @@ class Algorithm(eqx.Module):
         """One gradient step on a batch with state weights [B]; the metrics must contain ``loss``."""
         raise TypeError(f"{type(self).__name__} must define update()")
 
-    def policy(self, state: Any) -> GaussianActor:
-        """The current policy."""
+    def scheduled_update(
+        self, state: Any, batch: Batch, weights: Array, key: Array, step: Array
+    ) -> tuple[Any, Metrics]:
+        """``update``, told how many updates came before: what the training loop calls.
+
+        An algorithm with a schedule (a policy that learns every second step, a warm start) defines this one instead.
+        The count is the same for all members, so a ``lax.cond`` on it skips the work of the branch not taken.
+        """
+        return self.update(state, batch, weights, key)
+
+    @property
+    def preparation(self) -> int:
+        """Updates that come before the algorithm proper, such as cloning the behaviour: ``train`` adds them."""
+        return 0
+
+    def policy(self, state: Any) -> Policy:
+        """The current policy, with all that it needs to act."""
         raise TypeError(f"{type(self).__name__} must define policy()")
+
+
+def check_settings(algorithm: Algorithm, *positive: str, counts: tuple[str, ...] = ()) -> None:
+    """Refuse settings that no algorithm can have, by name: learning rates, discount and tau out of range, no layers.
+
+    ``positive`` names further numbers that must be 0 or more, ``counts`` whole numbers that must be 1 or more.
+    """
+    owner = type(algorithm).__name__
+    fields = {field.name: getattr(algorithm, field.name) for field in dataclasses.fields(algorithm)}
+    if "precision" in fields:
+        check_precision(fields["precision"])
+    rates = {name: value for name, value in fields.items() if name.endswith("_lr") or name in positive}
+    check_ranges(owner, rates, 0.0, float("inf"))
+    check_ranges(owner, {name: fields[name] for name in ("discount", "tau") if name in fields}, 0.0, 1.0)
+    check_ranges(owner, {name: fields[name] for name in ("batch_size", *counts)}, 1.0, float("inf"))
+    if empty := [name for name, value in fields.items() if name.endswith("hidden") and not value]:
+        raise SappError(f"{owner}: {empty[0]} must name at least one layer")
+
+
+def check_no_weights(algorithm: Algorithm, why: str) -> None:
+    """Refuse state weights for an algorithm that has no penalty a state to multiply them with."""
+    if not isinstance(algorithm.weights, Uniform):
+        raise SappError(f"{type(algorithm).__name__} takes no state weights: {why}; leave weights at Uniform()")

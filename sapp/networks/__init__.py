@@ -1,16 +1,48 @@
-"""Networks and densities: multilayer perceptrons, ensembles, tanh-Gaussian and mixture densities."""
+"""Networks and densities: multilayer perceptrons, ensembles, policies, tanh-Gaussian and mixture densities, a VAE."""
 
-from sapp.networks.gaussian import GaussianActor, TanhGaussian
+from sapp.networks.deterministic import ClippedGaussian, DeterministicActor, MeanActor, NoisyPolicy
+from sapp.networks.ensemble import (
+    DropoutCritic,
+    LayerNormCritic,
+    action_gradients,
+    make_critics,
+    many,
+    orthogonal,
+    small_head,
+)
+from sapp.networks.gaussian import GaussianActor, NarrowGaussianActor, TanhGaussian
 from sapp.networks.mixture import BehaviourDensity
 from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork, ensemble
+from sapp.networks.policy import BestOf, Distribution, Normalised, Normaliser, Policy, best
+from sapp.networks.vae import CVAE, vae_loss
 
 __all__ = [
+    "CVAE",
     "MLP",
     "BehaviourDensity",
+    "BestOf",
+    "ClippedGaussian",
+    "DeterministicActor",
+    "Distribution",
+    "DropoutCritic",
     "GaussianActor",
+    "LayerNormCritic",
     "Linear",
+    "MeanActor",
+    "NarrowGaussianActor",
+    "NoisyPolicy",
+    "Normalised",
+    "Normaliser",
+    "Policy",
     "Precision",
     "StateActionNetwork",
     "TanhGaussian",
+    "action_gradients",
+    "best",
     "ensemble",
+    "make_critics",
+    "many",
+    "orthogonal",
+    "small_head",
+    "vae_loss",
 ]

@@ -52,6 +52,17 @@ class TanhGaussian(eqx.Module):
         noise = jax.random.normal(key, (batch, count, size))
         return self._squash(self.mean[:, None], self.log_std[:, None], noise)
 
+    def draw_raw(self, key: Array, count: int) -> Array:
+        """``count`` reparameterised draws a state before tanh, [B, K, A]."""
+        batch, size = self.mean.shape
+        noise = jax.random.normal(key, (batch, count, size))
+        return self.mean[:, None] + jnp.exp(self.log_std)[:, None] * noise
+
+    def candidates(self, count: int) -> Array:
+        """``count`` actions a state, [B, K, A], from noise that is the same at every state and every call."""
+        noise = jax.random.normal(jax.random.PRNGKey(0), (count, self.mean.shape[-1]))
+        return jnp.tanh(self.mean[:, None] + jnp.exp(self.log_std)[:, None] * noise)
+
     def log_prob(self, action: Array) -> Array:
         """Log-density of given actions [B, A] → [B]."""
         u = unsquash(action)
@@ -79,10 +90,30 @@ class GaussianActor(eqx.Module):
         self.mean = Linear(mean_key, hidden[-1], action_size)
         self.log_std = Linear(std_key, hidden[-1], action_size)
 
-    def __call__(self, state: Array) -> TanhGaussian:
-        """Distribution over actions at states [B, S]."""
+    def heads(self, state: Array) -> tuple[Array, Array]:
+        """Outputs of the two heads at states [B, S], float32 [B, A] each."""
         features = jax.nn.relu(self.trunk(state))
         precision = self.trunk.precision
         mean = self.mean(features, precision).astype(jnp.float32)
-        log_std = self.log_std(features, precision).astype(jnp.float32)
+        return mean, self.log_std(features, precision).astype(jnp.float32)
+
+    def __call__(self, state: Array) -> TanhGaussian:
+        """Distribution over actions at states [B, S]."""
+        mean, log_std = self.heads(state)
         return TanhGaussian(mean, jnp.clip(log_std, LOG_STD_MIN, LOG_STD_MAX))
+
+
+class NarrowGaussianActor(eqx.Module):
+    """BRAC's policy: as ``GaussianActor``, with log σ = −5 + 2.5·(tanh x + 1) between −5 and 0."""
+
+    actor: GaussianActor
+
+    def __init__(
+        self, key: Array, state_size: int, action_size: int, hidden: Sequence[int], precision: Precision = "float32"
+    ) -> None:
+        self.actor = GaussianActor(key, state_size, action_size, hidden, precision)
+
+    def __call__(self, state: Array) -> TanhGaussian:
+        """Distribution over actions at states [B, S]."""
+        mean, raw = self.actor.heads(state)
+        return TanhGaussian(mean, -5.0 + 2.5 * (jnp.tanh(raw) + 1.0))

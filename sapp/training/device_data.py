@@ -32,19 +32,22 @@ class DeviceData(eqx.Module):
     slots: Array
     """Where dataset number d of the run lies in the stack: a group holds only the datasets its members use."""
 
+    last: Array
+    """Whether a row is the last of its episode: the next row then belongs to another one."""
+
     @classmethod
-    def empty(cls, observation_size: int, action_size: int) -> DeviceData:
+    def empty(cls, observation_size: int, action_size: int, discrete: bool = False) -> DeviceData:
         """One row of zeros: enough to trace a program, not to train."""
         observation, scalar = jnp.zeros((1, 1, observation_size)), jnp.zeros((1, 1))
         index, count = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
-        action = jnp.zeros((1, 1, action_size))
-        return cls(observation, action, scalar, observation, scalar, index, count, count, index[0])
+        action = jnp.zeros((1, 1), jnp.int32) if discrete else jnp.zeros((1, 1, action_size))
+        return cls(observation, action, scalar, observation, scalar, index, count, count, index[0], index > 0)
 
     @classmethod
     def of(
         cls, datasets: Sequence[Dataset], numbers: Sequence[int] | None = None, total: int | None = None
     ) -> DeviceData:
-        """Upload datasets; actions are scaled to [−1, 1].
+        """Upload datasets; actions are scaled to [−1, 1], discrete ones are int32 [D, N].
 
         ``numbers`` are the datasets' numbers among the ``total`` of the run (default: 0, 1, …).
         """
@@ -61,7 +64,7 @@ class DeviceData(eqx.Module):
 
         return cls(
             observation=stack([d.observation for d in datasets]),
-            action=stack([d.scaled_action() for d in datasets]),
+            action=stack([d.scaled_action() for d in datasets], np.int32 if datasets[0].discrete else np.float32),
             reward=stack([d.reward for d in datasets]),
             next_observation=stack([d.next_observation for d in datasets]),
             terminal=stack([d.terminal for d in datasets]),
@@ -69,6 +72,7 @@ class DeviceData(eqx.Module):
             sizes=jnp.asarray([len(d) for d in datasets], jnp.int32),
             start_counts=jnp.asarray([d.num_episodes for d in datasets], jnp.int32),
             slots=jnp.asarray(slots),
+            last=stack([_last(d) for d in datasets], np.bool_),
         )
 
     def rows(self, dataset: Array, key: Array, count: int) -> tuple[Array, Array]:
@@ -79,8 +83,8 @@ class DeviceData(eqx.Module):
         starts = self.starts[dataset, jax.random.randint(start_key, (count,), 0, self.start_counts[dataset])]
         return rows, starts
 
-    def batch(self, dataset: Array, key: Array, count: int) -> Batch:
-        """A mini-batch of one dataset."""
+    def batch(self, dataset: Array, key: Array, count: int, next_action: bool = False) -> Batch:
+        """A mini-batch of one dataset; with ``next_action`` also the logged actions of the rows after its own."""
         rows, starts = self.rows(dataset, key, count)
         dataset = self.slots[dataset]
         return Batch(
@@ -90,14 +94,28 @@ class DeviceData(eqx.Module):
             next_observation=self.next_observation[dataset, rows],
             terminal=self.terminal[dataset, rows],
             initial_observation=self.observation[dataset, starts],
+            **(self._next_action(dataset, rows) if next_action else {}),
         )
+
+    def _next_action(self, slot: Array, rows: Array) -> dict[str, Array]:
+        last = self.last[slot, rows]
+        following = self.action[slot, jnp.where(last, rows, rows + 1)]
+        return {"next_action": following, "next_logged": 1.0 - last.astype(jnp.float32)}
 
 
 def spec_of(dataset: Dataset) -> Spec:
     """What a learner is told about a dataset."""
     return Spec(
         observation_size=dataset.observation.shape[1],
-        action_size=dataset.action.shape[1],
+        action_size=dataset.action_size,
+        discrete=dataset.discrete,
         observation_mean=jnp.asarray(dataset.observation_mean, jnp.float32),
         observation_std=jnp.asarray(np.maximum(dataset.observation_std, 1e-3), jnp.float32),
+        return_span=jnp.float32(np.ptp(dataset.episode_returns)),
     )
+
+
+def _last(dataset: Dataset) -> np.ndarray:
+    last = np.zeros(len(dataset), bool)
+    last[dataset.episode_ends] = True
+    return last

@@ -11,8 +11,8 @@ import numpy as np
 from jax import Array
 
 from sapp.errors import SappError
-from sapp.networks import GaussianActor
-from sapp.training.population import Learner, Population
+from sapp.networks import Policy
+from sapp.training.population import Population
 
 if TYPE_CHECKING:
     from sapp.environments.base import BatchEnvironment
@@ -52,7 +52,7 @@ COLUMNS = (
 
 
 @jax.jit
-def _modes(actors: GaussianActor, observation: Array) -> Array:
+def _modes(actors: Policy, observation: Array) -> Array:
     return jax.vmap(lambda actor, x: actor(x).mode())(actors, observation)
 
 
@@ -95,21 +95,20 @@ class Evaluator:
     def evaluate(
         self,
         populations: Sequence[Population],
-        learners: Sequence[Learner],
+        policies: Sequence[Policy],
         episodes: int,
         seed: int,
         members: Collection[int] | None = None,
     ) -> list[Evaluation]:
         """Play ``episodes`` with each member's deterministic policy; all members of a task start from the same states.
 
-        ``members`` are the indices of those to play (default: all).
+        ``policies`` are each population's, stacked; ``members`` are the indices of those to play (default: all).
         """
         from sapp.environments.scores import base_name, normalized_score
         from sapp.evaluation.rollouts import evaluate
 
         found: list[Evaluation] = []
-        for population, learner, indices in zip(populations, learners, self._plan.groups(), strict=True):
-            actors = population.actors(learner)
+        for population, actors, indices in zip(populations, policies, self._plan.groups(), strict=True):
             by_place: dict[tuple[str, str | None], list[int]] = {}
             for position, member in enumerate(population.members):
                 problem = self._plan.problems[member.dataset]
@@ -121,8 +120,11 @@ class Evaluator:
                 chosen = jax.tree.map(lambda leaf, rows=rows: leaf[rows], actors)
                 low, high = np.asarray(problem.action_low), np.asarray(problem.action_high)
 
-                def act(observation: np.ndarray, chosen: Any = chosen, low: Any = low, high: Any = high) -> np.ndarray:
-                    modes = np.asarray(_modes(chosen, np.asarray(observation, np.float32)))
+                def act(
+                    observation: np.ndarray, chosen: Any = chosen, low: Any = low, high: Any = high,
+                    scale: Any = problem.to_network,
+                ) -> np.ndarray:  # fmt: skip
+                    modes = np.asarray(_modes(chosen, scale(np.asarray(observation, np.float32))))
                     return low + (modes + 1.0) * 0.5 * (high - low)
 
                 returns, lengths = evaluate(act, self.environment(problem), len(positions), episodes, seed)
@@ -173,4 +175,6 @@ def play(
         raise SappError(f"{run.path}: no checkpoint yet; train or resume the run first")
     evaluator = Evaluator(replace(plan, problems=problems))
     evaluator.check()
-    return evaluator.evaluate(populations(plan), learners, episodes, seed, chosen)
+    groups = populations(plan)
+    policies = [population.actors(learner) for population, learner in zip(groups, learners, strict=True)]
+    return evaluator.evaluate(groups, policies, episodes, seed, chosen)

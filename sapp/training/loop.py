@@ -20,11 +20,11 @@ from sapp.algorithms import Algorithm
 from sapp.data import Dataset, load, save_npz
 from sapp.errors import SappError
 from sapp.files import remove_leftovers
-from sapp.training import checkpoint
+from sapp.training import beside, checkpoint
 from sapp.training.device_data import DeviceData, spec_of
 from sapp.training.lockstep import COLUMNS as EVALUATION_COLUMNS
 from sapp.training.lockstep import Evaluator
-from sapp.training.phases import Phase, locate, plain_protocol, sa_protocol, total_steps
+from sapp.training.phases import Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
 from sapp.training.population import Learner, Member, Population, Sums
 from sapp.training.progress import Progress, Silent, Terminal
 from sapp.training.run import CHECKPOINTS, DATA, EVALUATIONS, EVENTS, METRICS, Plan, Problem, Run, save_checkpoint
@@ -68,7 +68,8 @@ def train(
         data: datasets, or what ``sapp.load`` takes.
         seeds: how many (0, 1, …) or which.
         steps: gradient steps of the last phase.
-        phases: the protocol; by default one phase, or the paper's three (20k + 100k + steps) if any weights learn.
+        phases: the protocol; by default one phase, or the paper's three (20k + 100k + steps) if any weights learn;
+            before them, if an algorithm prepares itself (BRAC and Fisher-BRC clone the behaviour), a phase for that.
         out: the run folder; by default ``runs/<algorithm>-<dataset>-<time>``.
         start_from: a run whose members, by dataset and seed, are where these members start: parameters, optimisers and
             counters. So shared phases are trained once and forked.
@@ -105,9 +106,12 @@ def train(
         raise SappError("nothing to train: every algorithm declined every dataset")
     if len({member.name for member in members}) != len(members):
         raise SappError("two datasets have the same name: rename one (Dataset.name) so that members can be told apart")
+    for member in members:
+        _check_actions(member, datasets[member.dataset])
     if phases is None:
         learns = any(member.algorithm.weights.learns for member in members)
-        phases = sa_protocol(steps) if learns else plain_protocol(steps)
+        own = max(member.algorithm.preparation for member in members)
+        phases = prepared(own, sa_protocol(steps) if learns else plain_protocol(steps))
     if total_steps(phases) < 1:
         raise SappError("the phases have no steps: ask for at least one")
     folder = Path(out) if out is not None else _default_folder(named, datasets)
@@ -178,11 +182,11 @@ def _train(run: Run, datasets: list[Dataset], progress: bool, tensorboard: bool)
             learners = [population.init() for population in populations]
         evaluator = Evaluator(plan)
         view: Progress = Terminal(total, len(plan.members)) if progress else Silent()
-        with view:
+        with view, beside.Beside(beside.worthwhile()) as aside:
             if progress and plan.eval_every and evaluator.missing():
                 names = ", ".join(problem.name for problem in evaluator.missing())
                 view.say(f"No environment is known for {names}: policies are trained but not played.")
-            loop = _Loop(run, populations, learners, tracks, evaluator, view, stopping)
+            loop = _Loop(run, populations, learners, tracks, evaluator, view, stopping, aside)
             loop.go(step)
     return run
 
@@ -192,10 +196,11 @@ class _Loop:
 
     def __init__(
         self, run: Run, populations: list[Population], learners: list[Learner], tracks: _Tracks, evaluator: Evaluator,
-        view: Progress, stopping: Callable[[], bool],
+        view: Progress, stopping: Callable[[], bool], aside: beside.Beside,
     ) -> None:  # fmt: skip
         self.run, self.populations, self.learners = run, populations, learners
         self.tracks, self.evaluator, self.view, self.stopping = tracks, evaluator, view, stopping
+        self.aside = aside
         self.alive = np.concatenate([np.asarray(learner.alive) for learner in learners])
         self.names = [member.name for population in populations for member in population.members]
         said = {row["member"]: row["event"] for row in read(run.path / EVENTS) if "ratio estimator" in row["event"]}
@@ -228,17 +233,20 @@ class _Loop:
                 self.view.update(step, phase.name)
             self._log(step, phase, sums)
             if not self.alive.any():
-                self.run.save(step, self.learners)
+                self.aside.do(self._saving(step))
+                self.aside.wait()
                 raise SappError(
                     f"every member diverged; the last states are in {self.run.path}. "
                     "Try a smaller learning rate or a larger alpha"
                 )
-            if step == boundary:  # what is due here would not be caught up on by a resume
-                self._evaluate(step, phase, start, last=step == total)
+            if step == boundary and self._evaluation_due(step, phase, start, last=step == total):
+                self.aside.do(self._playing(step))
             stopping = step < total and self.stopping()
             if stopping or step == end or self._due(step, start, plan.checkpoint_every):
-                self.run.save(step, self.learners)
+                # After the evaluation that was due here: a resume from this checkpoint would not catch up on it.
+                self.aside.do(self._saving(step))
             if stopping:
+                self.aside.wait()
                 raise Interrupted(
                     f"interrupted at step {step:,} of {total:,}; saved. Continue with: sapp resume {self.run.path}"
                 )
@@ -287,15 +295,31 @@ class _Loop:
         self.alive, self.sick = alive, sick
         return events
 
-    def _evaluate(self, step: int, phase: Phase, start: int, last: bool) -> None:
-        plan = self.run.plan
-        if not plan.eval_every or not phase.base or not (last or self._due(step, start, plan.eval_every)):
-            return
-        found = self.evaluator.evaluate(self.populations, self.learners, plan.eval_episodes, plan.eval_seed)
-        updates = int(self.learners[0].updates)
-        rows = [item.row(step, updates, plan.members[item.member].name) for item in found]
-        self.tracks.evaluations(rows)
-        self.view.evaluated(step, rows)
+    def _evaluation_due(self, step: int, phase: Phase, start: int, last: bool) -> bool:
+        every = self.run.plan.eval_every
+        return bool(every and phase.base and (last or self._due(step, start, every)))
+
+    def _playing(self, step: int) -> Callable[[], None]:
+        """The evaluation of the members as they are now, to be done at any time."""
+        plan, updates = self.run.plan, int(self.learners[0].updates)
+        actors = [
+            population.actors(learner) for population, learner in zip(self.populations, self.learners, strict=True)
+        ]
+        if self.aside.threaded:
+            actors = beside.on_host(actors)
+
+        def play() -> None:
+            found = self.evaluator.evaluate(self.populations, actors, plan.eval_episodes, plan.eval_seed)
+            rows = [item.row(step, updates, plan.members[item.member].name) for item in found]
+            self.tracks.evaluations(rows)
+            self.view.evaluated(step, rows)
+
+        return play
+
+    def _saving(self, step: int) -> Callable[[], None]:
+        """The checkpoint of the members as they are now; where training goes on meanwhile, from a copy."""
+        learners = jax.device_get(self.learners) if self.aside.threaded else list(self.learners)
+        return lambda: self.run.save(step, learners)
 
 
 class _Tracks:
@@ -344,8 +368,7 @@ def _metric_names(run: Run) -> list[str]:
     plan = run.plan
     for indices in plan.groups():
         problem = plan.problems[plan.members[indices[0]].dataset]
-        shape = problem.observation_size, problem.action_size
-        data = DeviceData.empty(*shape)
+        data = DeviceData.empty(problem.observation_size, problem.action_size, problem.discrete)
         members = [Member(m.name, m.algorithm, 0, m.seed) for m in (plan.members[i] for i in indices[:1])]
         population = Population(members, data, [problem.empty_spec()])
         learner = jax.eval_shape(population.init)
@@ -451,6 +474,16 @@ def _resolve(chosen: AlgorithmLike, dataset: str) -> Algorithm | None:
     if algorithm is not None and not isinstance(algorithm, Algorithm):
         raise SappError(f"{algorithm!r} is not an algorithm: give sapp.CQL(...) or a class of your own")
     return algorithm
+
+
+def _check_actions(member: Member, dataset: Dataset) -> None:
+    """Refuse an algorithm for vectors on data of choices, and the other way round."""
+    wanted = bool(getattr(member.algorithm, "discrete_actions", False))
+    if wanted != dataset.discrete:
+        kind, other = ("discrete", "continuous") if dataset.discrete else ("continuous", "discrete")
+        use = "discrete-cql" if dataset.discrete else "cql, or give the number of actions (num_actions)"
+        name = type(member.algorithm).__name__
+        raise SappError(f"{dataset.name}: its actions are {kind}, {name} takes {other} ones; use {use}")
 
 
 def _name(algorithm: AlgorithmLike) -> str:

@@ -47,6 +47,11 @@ def plain_protocol(steps: int = JOINT_STEPS) -> tuple[Phase, ...]:
     return (Phase("train", steps, ratio=False),)
 
 
+def prepared(steps: int, phases: Sequence[Phase]) -> tuple[Phase, ...]:
+    """Phases after an algorithm's preparation, if it has any, such as cloning (``Algorithm.preparation``)."""
+    return (*((Phase("prepare", steps, ratio=False, weighted=False),) if steps else ()), *phases)
+
+
 def total_steps(phases: Sequence[Phase]) -> int:
     """Steps of all phases together."""
     return sum(phase.steps for phase in phases)

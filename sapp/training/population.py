@@ -12,9 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from sapp.algorithms import Algorithm
-from sapp.networks import GaussianActor
+from sapp.networks import Policy
 from sapp.ratios.base import Metrics
 from sapp.spec import Spec
 from sapp.training.device_data import DeviceData
@@ -71,6 +73,12 @@ class Population:
         self._dataset = jnp.asarray([member.dataset for member in members], jnp.int32)
         self._keys = jnp.stack([jax.random.PRNGKey(member.seed) for member in members])
         self._logged: dict[Kind, tuple[str, ...]] = {}
+        self.mesh = _mesh(len(self.members))
+        if self.mesh is not None:
+            self.data = _place(self.mesh, self.data, P())
+            self.algorithm, self._keys, self._dataset = _place(
+                self.mesh, (self.algorithm, self._keys, self._dataset), P(AXIS)
+            )
 
     @property
     def has_ratio(self) -> bool:
@@ -98,9 +106,13 @@ class Population:
         kind = _kind(phase, self.has_ratio)
         if not (kind[0] or kind[1]):
             return learner, sums
-        return _run(kind, self.algorithm, self.data, self._keys, self._dataset, learner, sums, jnp.int32(steps))
+        if self.mesh is not None:
+            learner, sums = _place(self.mesh, learner, _learner_spec()), _place(self.mesh, sums, P(AXIS))
+        return _run(
+            kind, self.mesh, self.algorithm, self.data, self._keys, self._dataset, learner, sums, jnp.int32(steps)
+        )
 
-    def actors(self, learner: Learner) -> GaussianActor:
+    def actors(self, learner: Learner) -> Policy:
         """Policies of all members, stacked."""
         return jax.vmap(lambda algorithm, base: algorithm.policy(base))(self.algorithm, learner.base)
 
@@ -109,6 +121,33 @@ class Population:
         key = _member_keys(self._keys[member], jnp.int32(0), jnp.int32(update))[0]
         count = self.members[member].algorithm.batch_size
         return np.asarray(self.data.rows(self._dataset[member], key, count)[0])
+
+
+AXIS = "members"
+"""Name of the axis along which members are spread over devices."""
+
+
+def _mesh(members: int) -> Mesh | None:
+    """The devices that share a population: as many as divide it evenly; None if that is one.
+
+    Members never exchange anything, so each device runs its own part of the same program, and a member's bits do not
+    depend on how many devices there are.
+    """
+    devices = jax.local_devices()
+    count = max(d for d in range(1, min(len(devices), members) + 1) if members % d == 0)
+    return Mesh(np.array(devices[:count]), (AXIS,)) if count > 1 else None
+
+
+def _learner_spec() -> Learner:
+    """How a learner lies on the devices: every leaf by member, the two counters everywhere."""
+    members: Any = P(AXIS)
+    return Learner(members, members, members, members, P(), P())  # type: ignore[arg-type]
+
+
+def _place(mesh: Mesh, tree: Any, spec: Any) -> Any:
+    """Put a tree's arrays where a tree of partition specs (or one for all) says; free where they already lie there."""
+    shardings = jax.tree.map(lambda s: NamedSharding(mesh, s), spec, is_leaf=lambda s: isinstance(s, P))
+    return jax.device_put(tree, shardings)
 
 
 Kind = tuple[bool, bool, bool]
@@ -154,7 +193,7 @@ def _step(
         algorithm: Algorithm, key: Array, dataset: Array, base: Any, ratio: Any, alive: Array
     ) -> tuple[Any, Any, Array, Metrics]:
         batch_key, ratio_key, weights_key, base_key = _member_keys(key, stream, counter)
-        batch = data.batch(dataset, batch_key, algorithm.batch_size)
+        batch = data.batch(dataset, batch_key, algorithm.batch_size, algorithm.needs_next_action)
         policy = algorithm.policy(base)
         metrics: Metrics = {}
         weights = jnp.ones_like(batch.reward)
@@ -175,7 +214,7 @@ def _step(
         # give equal bits wherever they come from.
         weights = jax.lax.optimization_barrier(weights)
         if learn_base:
-            new, logged = algorithm.update(base, batch, weights, base_key)
+            new, logged = algorithm.scheduled_update(base, batch, weights, base_key, counter)
             metrics |= logged
             # Selected by whether the member was alive before this step, known from its start: the selection then costs
             # no pass over memory of its own. What stopped the member left its parameters finite (see adam_step).
@@ -191,17 +230,29 @@ def _step(
     ), metrics  # fmt: skip
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=(5, 6))
+@partial(jax.jit, static_argnums=(0, 1), donate_argnums=(6, 7))
 def _run(
-    kind: Kind, algorithm: Algorithm, data: DeviceData, keys: Array, dataset: Array, learner: Learner, sums: Sums,
-    steps: Array,
+    kind: Kind, mesh: Mesh | None, algorithm: Algorithm, data: DeviceData, keys: Array, dataset: Array,
+    learner: Learner, sums: Sums, steps: Array,
 ) -> tuple[Learner, Sums]:  # fmt: skip
     # The number of steps is a traced bound: one compiled program serves every chunk length, and the bits do not depend
     # on where a run was cut.
-    def body(_: Array, carry: tuple[Learner, Sums]) -> tuple[Learner, Sums]:
-        learner, sums = carry
-        learner, metrics = _step(kind, algorithm, data, keys, dataset, learner)
-        values = jax.tree.map(lambda total, value: total + jnp.where(learner.alive, value, 0.0), sums.values, metrics)
-        return learner, Sums(values, sums.steps + learner.alive)
+    def loop(
+        algorithm: Algorithm, data: DeviceData, keys: Array, dataset: Array, learner: Learner, sums: Sums, steps: Array
+    ) -> tuple[Learner, Sums]:
+        def body(_: Array, carry: tuple[Learner, Sums]) -> tuple[Learner, Sums]:
+            learner, sums = carry
+            learner, metrics = _step(kind, algorithm, data, keys, dataset, learner)
+            values = jax.tree.map(
+                lambda total, value: total + jnp.where(learner.alive, value, 0.0), sums.values, metrics
+            )
+            return learner, Sums(values, sums.steps + learner.alive)
 
-    return jax.lax.fori_loop(0, steps, body, (learner, sums))
+        return jax.lax.fori_loop(0, steps, body, (learner, sums))
+
+    if mesh is not None:
+        members, out = P(AXIS), (_learner_spec(), P(AXIS))
+        loop = jax.shard_map(
+            loop, mesh=mesh, in_specs=(members, P(), members, members, *out, P()), out_specs=out, check_vma=False
+        )
+    return loop(algorithm, data, keys, dataset, learner, sums, steps)

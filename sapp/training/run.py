@@ -18,7 +18,7 @@ import sapp
 from sapp import config as configuration
 from sapp.errors import SappError
 from sapp.files import write_text
-from sapp.networks import GaussianActor
+from sapp.networks import Policy
 from sapp.spec import Spec
 from sapp.training import checkpoint, tables
 from sapp.training.phases import Phase
@@ -48,6 +48,10 @@ class Problem:
     action_high: list[float]
     transitions: int
     episodes: int
+    num_actions: int | None = None
+    action_labels: list[str] | None = None
+    observation_offset: list[float] | None = None
+    observation_scale: list[float] | None = None
 
     @classmethod
     def of(cls, dataset: Dataset, source: Any) -> Problem:
@@ -59,18 +63,40 @@ class Problem:
             environment=dataset.environment,
             physics=dataset.physics,
             observation_size=dataset.observation.shape[1],
-            action_size=dataset.action.shape[1],
+            action_size=dataset.action_size,
             action_low=[float(x) for x in dataset.action_low],
             action_high=[float(x) for x in dataset.action_high],
             transitions=len(dataset),
             episodes=dataset.num_episodes,
+            num_actions=dataset.num_actions,
+            action_labels=None if dataset.action_labels is None else list(dataset.action_labels),
+            observation_offset=_floats(dataset.observation_offset),
+            observation_scale=_floats(dataset.observation_scale),
         )
+
+    @property
+    def discrete(self) -> bool:
+        """Whether actions are choices rather than vectors."""
+        return self.num_actions is not None
 
     def empty_spec(self) -> Spec:
         """A spec of the right shape; the true statistics are part of the checkpoint."""
-        return Spec(
-            self.observation_size, self.action_size, jnp.zeros(self.observation_size), jnp.ones(self.observation_size)
-        )
+        zeros = jnp.zeros(self.observation_size)
+        return Spec(self.observation_size, self.action_size, zeros, jnp.ones_like(zeros), self.discrete)
+
+    def to_network(self, observation: np.ndarray) -> np.ndarray:
+        """Observations as they are logged, scaled as the data was when it was loaded."""
+        if self.observation_offset is None or self.observation_scale is None:
+            return observation
+        offset = np.asarray(self.observation_offset, np.float32)
+        return np.asarray((observation - offset) / np.asarray(self.observation_scale, np.float32), np.float32)
+
+    def to_units(self, action: np.ndarray) -> np.ndarray:
+        """Actions of a policy in the data's own units; discrete ones are numbers of choices and stay as they are."""
+        if self.discrete:
+            return np.asarray(action)
+        low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
+        return np.asarray(low + (np.asarray(action) + 1.0) * 0.5 * (high - low))
 
 
 @dataclass(frozen=True)
@@ -114,6 +140,10 @@ class Plan:
             shape = jax.tree.structure(member.algorithm), problem.observation_size, problem.action_size
             found.setdefault(shape, []).append(index)
         return list(found.values())
+
+
+def _floats(values: np.ndarray | None) -> list[float] | None:
+    return None if values is None else [float(x) for x in values]
 
 
 def populations(
@@ -163,6 +193,8 @@ class Run:
             raise SappError(f"{self.path}: not a run folder (it has no {CONFIG})")
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
+            if content.get("kind") == "online":
+                raise SappError(f"{self.path}: an online run; continue it with 'sapp collect --resume {self.path}'")
             if content["format"] != checkpoint.FORMAT:
                 made = content.get("versions", {}).get("sapp", "unknown")
                 raise SappError(
@@ -240,7 +272,7 @@ class Run:
         return self.step, checkpoint.load(found[self.step], like)
 
     @cached_property
-    def actors(self) -> list[GaussianActor]:
+    def actors(self) -> list[Policy]:
         """The policies of the newest checkpoint, one a member, in the order of ``members``."""
         _, learners = self.restore()
         if not learners:
@@ -271,9 +303,7 @@ class Run:
             raise SappError(
                 f"observation has shape {np.shape(observation)}; {problem.name} has {problem.observation_size} values"
             )
-        action = _mode(self.actors[index], batch)
-        low, high = np.asarray(problem.action_low, np.float32), np.asarray(problem.action_high, np.float32)
-        scaled = low + (np.asarray(action) + 1.0) * 0.5 * (high - low)
+        scaled = problem.to_units(np.asarray(_mode(self.actors[index], problem.to_network(batch))))
         return scaled[0] if np.ndim(observation) == 1 else scaled
 
     def metrics(self) -> list[dict[str, str]]:
@@ -286,5 +316,5 @@ class Run:
 
 
 @jax.jit
-def _mode(actor: GaussianActor, observation: jax.Array) -> jax.Array:
+def _mode(actor: Policy, observation: jax.Array) -> jax.Array:
     return actor(observation).mode()

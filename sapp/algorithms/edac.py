@@ -1,0 +1,123 @@
+"""EDAC and SAC-N: soft actor-critic with many critics, whose minimum is pessimistic where they disagree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.algorithms.actor_critic import Trained, actor_loss, bootstrap_target, td_loss, temperature_loss
+from sapp.algorithms.base import Algorithm, Metrics, check_settings
+from sapp.networks import (
+    GaussianActor,
+    Precision,
+    StateActionNetwork,
+    action_gradients,
+    ensemble,
+    make_critics,
+    small_head,
+)
+from sapp.ratios import StateWeights, Uniform
+from sapp.spec import Batch, Spec
+from sapp.tree import polyak
+
+
+class EDACState(eqx.Module):
+    """Actor, critics (one batched network), their target, and the temperature."""
+
+    actor: Trained[GaussianActor]
+    critics: Trained[StateActionNetwork]
+    target_critics: StateActionNetwork
+    log_temperature: Trained[Array]
+
+
+class EDAC(Algorithm):
+    """SAC with N critics; in this order on one batch, temperature and
+
+        actor    E_B[τ·log π(ã|s) − min_i Q_i(s,ã)]
+        critics  Σ_i E_B[(Q_i(s,a) − y)²] + η/(N−1)·E_B[w(s)·Σ_{i≠j} cos(∇_a Q_i(s,a), ∇_a Q_j(s,a))]
+                 y = r + γ(1−terminal)·(min_j Q̄_j(s',a') − τ·log π(a'|s')),   a' ~ π(s')
+
+    The second term keeps the critics' gradients from aligning, so that fewer of them are needed. Without it
+    (``diversify=False``) this is SAC-N.
+
+    Defaults: the authors' code (An et al. 2021) for halfcheetah, three million steps; presets know N and η by dataset.
+    """
+
+    eta: float = 1.0
+    discount: float = 0.99
+    actor_lr: float = 3e-4
+    critic_lr: float = 3e-4
+    temperature_lr: float = 3e-4
+    initial_temperature: float = 1.0
+    tau: float = 0.005
+    weights: StateWeights = Uniform()
+    critics: int = eqx.field(static=True, default=10)
+    diversify: bool = eqx.field(static=True, default=True)
+    hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256, 256))
+    batch_size: int = eqx.field(static=True, default=256)
+    precision: Precision = eqx.field(static=True, default="float32")
+
+    def __check_init__(self) -> None:
+        check_settings(self, "eta", "initial_temperature", counts=("critics",))
+
+    def init(self, key: Array, spec: Spec) -> EDACState:
+        """Fresh networks; the target starts as a copy of the critics."""
+        actor_key, critic_key = jax.random.split(key)
+        actor = GaussianActor(actor_key, spec.observation_size, spec.action_size, self.hidden, self.precision)
+        critics = make_critics(critic_key, spec, self.critics, self.hidden, self.precision, small_head())
+        log_temperature = jnp.log(jnp.asarray(self.initial_temperature, jnp.float32))
+        return EDACState(Trained.of(actor), Trained.of(critics), critics, Trained.of(log_temperature))
+
+    def policy(self, state: EDACState) -> GaussianActor:
+        """The actor."""
+        return state.actor.network
+
+    def update(self, state: EDACState, batch: Batch, weights: Array, key: Array) -> tuple[EDACState, Metrics]:
+        """Temperature, actor, critics and target, once each."""
+        actor_key, backup_key = jax.random.split(key)
+        _, log_prob = state.actor.network(batch.observation).sample(actor_key)
+        log_temperature, _, _ = state.log_temperature.descend(
+            lambda log_tau: (temperature_loss(log_tau, log_prob, -float(batch.action.shape[-1])), {}),
+            self.temperature_lr,
+        )
+        temperature = jnp.exp(log_temperature.network)
+        actor, policy_loss, mean_log_prob = state.actor.descend(
+            actor_loss, self.actor_lr, state.critics.network, temperature, batch, actor_key
+        )
+        next_action, next_log_prob = actor.network(batch.next_observation).sample(backup_key)
+        next_value = jnp.min(ensemble(state.target_critics, batch.next_observation, next_action), axis=0)
+        target = bootstrap_target(batch, next_value - temperature * next_log_prob, self.discount)
+        critics, critic_loss, metrics = state.critics.descend(
+            self.critic_loss, self.critic_lr, batch, target, jax.lax.stop_gradient(weights)
+        )
+        targets = polyak(state.target_critics, critics.network, self.tau)
+        return EDACState(actor, critics, targets, log_temperature), metrics | {
+            "loss": critic_loss + policy_loss,
+            "actor/loss": policy_loss,
+            "actor/entropy": -mean_log_prob,
+            "actor/temperature": temperature,
+        }
+
+    def critic_loss(self, critics: Any, batch: Batch, target: Array, weights: Array) -> tuple[Array, Metrics]:
+        """TD errors of all critics and, unless this is SAC-N, η·E[w(s)·diversity(s)]."""
+        loss, metrics = td_loss(critics, batch, target)
+        if not self.diversify:
+            return loss, metrics
+        similarity = alignment(action_gradients(critics, batch.observation, batch.action))
+        return loss + self.eta * jnp.mean(weights * similarity), metrics | {"critic/alignment": jnp.mean(similarity)}
+
+
+def alignment(gradients: Array) -> Array:
+    """(1/(N−1))·Σ_{i≠j} cos(g_i, g_j) a state, for gradients [N, B, A] → [B].
+
+    By ‖Σ_i ĝ_i‖² − Σ_i ‖ĝ_i‖² over unit vectors ĝ: N terms instead of N².
+    """
+    squares = jnp.sum(jnp.square(gradients), axis=-1, keepdims=True)
+    # the root of a sum that may be 0 has no gradient there
+    unit = gradients / (jnp.sqrt(jnp.maximum(squares, 1e-30)) + 1e-10)
+    pairs = jnp.sum(jnp.square(jnp.sum(unit, axis=0)), axis=-1) - jnp.sum(jnp.square(unit), axis=(0, -1))
+    return pairs / max(1, gradients.shape[0] - 1)

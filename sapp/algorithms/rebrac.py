@@ -1,0 +1,68 @@
+"""ReBRAC: TD3 with behaviour penalties, decoupled, on the actor and on the target's value."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.algorithms.base import Metrics, check_settings
+from sapp.algorithms.td3 import TD3
+from sapp.networks import DeterministicActor, LayerNormCritic, ensemble, many, small_head
+from sapp.spec import Batch, Spec
+
+
+class ReBRAC(TD3):
+    """TD3 (see there) with layer norm in the critics and, a' being the next logged action,
+
+        actor    E_B[β₁·w(s)·‖μ(s) − a‖² − λ·min_i Q_i(s,μ(s))],   λ = 1 / E_B|min_i Q_i| (no gradient)
+        target   penalty(s',ã') = β₂·w(s)·‖ã' − a'‖²
+
+    At the last row of an episode there is no next logged action and that penalty is 0 (at a terminal the value of s' is
+    dropped anyway). State weights belong to the batch's states, so the successor's penalty takes its predecessor's.
+
+    Defaults: the authors' code and its setting for halfcheetah-medium (Tarasov et al. 2023), one million steps; presets
+    know β₁ and β₂ of every locomotion set.
+    """
+
+    needs_next_action: ClassVar[bool] = True
+
+    actor_penalty: float = 0.001
+    critic_penalty: float = 0.01
+    actor_lr: float = 1e-3
+    critic_lr: float = 1e-3
+    hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256, 256))
+    batch_size: int = eqx.field(static=True, default=1024)
+    normalise: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self) -> None:
+        check_settings(self, "actor_penalty", "critic_penalty")
+
+    def make_networks(self, key: Array, spec: Spec) -> tuple[DeterministicActor, Any]:
+        """An actor with a small last layer and two critics with layer norm."""
+        actor_key, head_key, critic_key = jax.random.split(key, 3)
+        sizes = spec.observation_size, spec.action_size
+        actor = DeterministicActor(actor_key, *sizes, self.hidden, self.precision)
+        actor = eqx.tree_at(lambda a: a.mlp, actor, small_head(1e-3)(head_key, actor.mlp))
+        return actor, many(lambda k: LayerNormCritic(k, *sizes, self.hidden, self.precision), critic_key, 2)
+
+    def target_penalty(self, batch: Batch, next_action: Array, weights: Array) -> Array:
+        """β₂·w(s)·‖ã' − a'‖², 0 where no next action was logged."""
+        assert batch.next_action is not None
+        assert batch.next_logged is not None
+        distance = jnp.sum(jnp.square(next_action - batch.next_action), axis=-1)
+        return self.critic_penalty * weights * batch.next_logged * distance
+
+    def actor_loss(
+        self, actor: DeterministicActor, critics: Any, batch: Batch, weights: Array
+    ) -> tuple[Array, Metrics]:
+        """E[β₁·w(s)·‖μ(s) − a‖² − λ·min_i Q_i(s,μ(s))]."""
+        action = actor(batch.observation)
+        value = jnp.min(ensemble(critics, batch.observation, action), axis=0)
+        scale = jax.lax.stop_gradient(1.0 / jnp.mean(jnp.abs(value)))
+        penalty = jnp.sum(jnp.square(action - batch.action), axis=-1)
+        loss = jnp.mean(self.actor_penalty * weights * penalty - scale * value)
+        return loss, {"actor/penalty": jnp.mean(penalty), "actor/scale": scale, "actor/value": jnp.mean(value)}

@@ -1,0 +1,88 @@
+"""UWAC: BEAR whose losses trust a value the less, the more dropout samples of it disagree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.algorithms.actor_critic import squared_td
+from sapp.algorithms.base import Metrics, check_settings
+from sapp.algorithms.bear import BEAR, BEARState
+from sapp.algorithms.divergences import Kernel
+from sapp.errors import check_ranges
+from sapp.networks import DropoutCritic, many
+from sapp.spec import Batch, Spec
+
+
+class UWAC(BEAR):
+    """BEAR (see there) with critics under dropout, never switched off in training, and spectral normalisation:
+
+        trust(s,a) = min(exp(−β·(Var Q₁ + Var Q₂)), 1), mean and variance over ``passes`` dropout samples
+        critics  Σ_i E_B[(trust'·(Q_i(s,a) − y))²]: one dropout sample of Q_i, trust' the least of the next actions'
+        actor    E_B[α·w(s)·(MMD(s) − ε) − trust(s,ã)·min_i Q_i(s,ã)], Q_i the mean of the samples
+
+    The dropout samples of one evaluation are ``passes`` thinned networks that score all rows: for each row the law of
+    mean and variance is that of thinning row by row, for far fewer random numbers. It acts by the critics without
+    dropout.
+
+    Defaults: the authors' code (Wu et al. 2021).
+    """
+
+    beta: float = 0.5
+    threshold: float = 0.07
+    kernel: Kernel = eqx.field(static=True, default="gaussian")
+    dropout: float = eqx.field(static=True, default=0.1)
+    spectral: bool = eqx.field(static=True, default=True)
+    passes: int = eqx.field(static=True, default=100)
+
+    def __check_init__(self) -> None:
+        check_settings(self, "beta", counts=("passes",))
+        check_ranges("UWAC", {"dropout": self.dropout}, 0.0, 0.99)
+
+    def make_critics(self, key: Array, spec: Spec) -> DropoutCritic:
+        """Two critics with dropout."""
+        sizes = spec.observation_size, spec.action_size
+        return many(
+            lambda k: DropoutCritic(k, *sizes, self.hidden, self.precision, self.dropout, self.spectral), key, 2
+        )
+
+    def judge(self, critics: DropoutCritic, state: Array, action: Array, key: Array) -> tuple[Array, Array]:
+        """Mean over dropout samples, and exp(−β·variance) with the critics' variances added."""
+        mean, variance = dropout_moments(critics, state, action, key, self.passes)
+        return mean, jnp.clip(jnp.exp(-self.beta * jnp.sum(variance, axis=0)), 0.0, 1.0)
+
+    def critic_loss(
+        self, critics: DropoutCritic, batch: Batch, target: Array, trust: Array | float, key: Array
+    ) -> tuple[Array, Metrics]:
+        """Σ_i E[(trust·(Q_i(s,a) − y))²], the trust inside the square."""
+        value = jax.vmap(lambda critic, k: critic(batch.observation, batch.action, k))(critics, jax.random.split(key))
+        loss, metrics = squared_td(value, target, trust)
+        return loss, metrics | {"critic/trust": jnp.mean(jnp.asarray(trust))}
+
+    def scheduled_update(
+        self, state: BEARState, batch: Batch, weights: Array, key: Array, step: Array
+    ) -> tuple[BEARState, Metrics]:
+        """One step of power iteration for the spectral norms, then BEAR's update."""
+        moved = jax.vmap(lambda critic: critic.iterate())(state.critics.network)
+        state = eqx.tree_at(lambda s: s.critics.network, state, moved)
+        return super().scheduled_update(state, batch, weights, key, step)
+
+
+def dropout_moments(critics: Any, state: Array, action: Array, key: Array, passes: int) -> tuple[Array, Array]:
+    """Mean and unbiased variance of Q_i(s,a) over dropout samples, each [2, B] or [2, B, K] (Welford's recursion)."""
+
+    def one(carry: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
+        mean, square = carry
+        keys = jax.random.split(jax.random.fold_in(key, number))
+        value = jax.vmap(lambda critic, k: critic(state, action, k, shared=True))(critics, keys)
+        difference = value - mean
+        mean = mean + difference / (number + 1)
+        return (mean, square + difference * (value - mean)), None
+
+    zero = jnp.zeros((2, *action.shape[:-1]), jnp.float32)
+    (mean, square), _ = jax.lax.scan(one, (zero, zero), jnp.arange(passes))
+    return mean, square / max(1, passes - 1)

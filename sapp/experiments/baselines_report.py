@@ -1,0 +1,120 @@
+"""Tables of ``sapp.experiments.baselines``: final scores beside published ones, state-aware variants beside controls.
+
+    python -m sapp.experiments.baselines_report runs/baselines --out docs/results/baselines-tables.md
+
+A run that was stopped is reported at the step at which it stopped. Intervals draw seeds and episodes anew; differences
+are paired by seed and start state.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import sapp
+from sapp.evaluation.statistics import seeds_and_episodes
+from sapp.experiments.baselines import ALGORITHMS, CONTROLS, STATE_AWARE, STOPPED
+from sapp.experiments.medium_report import Scores, gather, text
+from sapp.files import write_text
+from sapp.training.tables import read as read_table
+
+PUBLISHED: dict[str, tuple[str, Mapping[str, float]]] = {
+    "td3bc": ("CORL", {"halfcheetah": 48.1, "hopper": 60.4, "walker2d": 82.7}),
+    "iql": ("CORL", {"halfcheetah": 48.3, "hopper": 67.5, "walker2d": 80.9}),
+    "rebrac": ("CORL", {"halfcheetah": 64.0, "hopper": 102.3, "walker2d": 85.8}),
+    "bc": ("CORL", {"halfcheetah": 42.4, "hopper": 53.5, "walker2d": 63.2}),
+    "edac": ("CORL, 3M steps", {"halfcheetah": 67.7, "hopper": 101.7, "walker2d": 93.4}),
+    "bear": ("An et al. 2021", {"halfcheetah": 42.8, "hopper": 55.3, "walker2d": 59.8}),
+    "bcq": ("robomimic", {"halfcheetah": 46.8, "hopper": 63.9, "walker2d": 74.6}),
+    "uwac": ("the SA-PP paper", {"halfcheetah": 42.0, "hopper": 49.7, "walker2d": 78.3}),
+    "fisher-brc": ("the SA-PP paper", {"halfcheetah": 48.3, "hopper": 90.9, "walker2d": 81.7}),
+}
+"""Normalised scores on D4RL's v2 medium sets by who published them; we found none of BRAC and SAC-N on v2."""
+TOLERANCE = 4.0
+"""Within this of the published score an algorithm counts as reproduced."""
+
+
+def scores_of(folder: Path) -> Scores:
+    """All evaluations of a run folder, with the one made when it was stopped."""
+    rows = sapp.Run(folder).evaluations()
+    if (folder / STOPPED).exists():
+        rows = rows + read_table(folder / STOPPED)
+    return gather(rows)
+
+
+def baseline_rows(folder: Path) -> Iterator[tuple[str, str]]:
+    """Dataset and table row of every algorithm that was played."""
+    for name in ALGORITHMS:
+        if not (folder / name / "config.json").exists():
+            continue
+        for dataset, columns in scores_of(folder / name).items():
+            steps = columns[name]
+            last = max(steps)
+            final = steps[last]
+            who, known = PUBLISHED.get(name, ("", {}))
+            published = known.get(dataset.split("-")[0])
+            interval = seeds_and_episodes(final, seed=0)
+            beside = "" if published is None else f"{published:.1f} ({who})"
+            within = "" if published is None else ("yes" if abs(interval.estimate - published) <= TOLERANCE else "no")
+            each = " ".join(f"{value:.1f}" for value in final.mean(1))
+            yield dataset, f"| {name} | {last:,} | {text(interval)} | {each} | {beside} | {within} |"
+
+
+def state_aware_rows(folder: Path) -> Iterator[tuple[str, str]]:
+    """Dataset and table row of every state-aware variant and its controls."""
+    for name in STATE_AWARE:
+        place = folder / f"sa-{name}" / "joint"
+        if not (place / "config.json").exists():
+            continue
+        for dataset, columns in scores_of(place).items():
+            last = max(max(steps) for steps in columns.values())
+            real = columns[f"sa-{name}"][last]
+            for prefix in CONTROLS:
+                final = columns[f"{prefix}{name}"][last]
+                paired = prefix != "sa-" and final.shape == real.shape
+                difference = text(seeds_and_episodes(real - final, seed=0)) if paired else ""
+                score = text(seeds_and_episodes(final, seed=0))
+                yield dataset, f"| {prefix}{name} | {last:,} | {score} | {difference} |"
+
+
+def tables(folder: Path) -> str:
+    """Both tables, a part a dataset, as Markdown."""
+    parts = {
+        "Baselines": (
+            baseline_rows(folder),
+            f"| algorithm | steps | final (95 % interval) | each seed | published | within ±{TOLERANCE:g} |",
+            "|---|---:|---|---|---|---|",
+        ),
+        "State-aware variants": (
+            state_aware_rows(folder),
+            "| column | joint steps | final (95 % interval) | state-aware − column |",
+            "|---|---:|---|---|",
+        ),
+    }
+    lines = []
+    for title, (rows, *heading) in parts.items():
+        by_dataset: dict[str, list[str]] = {}
+        for dataset, row in rows:
+            by_dataset.setdefault(dataset, []).append(row)
+        for dataset, found in by_dataset.items():
+            lines += [f"### {title}, {dataset}", "", *heading, *found, ""]
+    if not lines:
+        raise sapp.SappError(f"{folder}: holds no evaluated run of sapp.experiments.baselines")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="what the experiment was given as --out")
+    parser.add_argument("--out", type=Path, help="Markdown file to write")
+    options = parser.parse_args()
+    found = tables(options.folder)
+    if options.out is not None:
+        write_text(options.out, found)
+    print(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""Ensembles as one batched network, critics with layer norm or dropout, and initialisations other than PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork
+from sapp.spec import Spec
+
+N = TypeVar("N")
+LAYER_NORM_EPSILON = 1e-6
+
+
+def many(make: Callable[[Array], N], key: Array, count: int) -> N:
+    """``count`` independent networks as one whose parameters carry a leading axis; see ``networks.ensemble``."""
+    return jax.vmap(make)(jax.random.split(key, count))
+
+
+def make_critics(
+    key: Array,
+    spec: Spec,
+    count: int,
+    hidden: Sequence[int],
+    precision: Precision,
+    initialise: Callable[[Array, MLP], MLP] | None = None,
+) -> StateActionNetwork:
+    """``count`` critics Q(s,a) as one batched network, from PyTorch's initialisation or another."""
+
+    def one(key: Array) -> StateActionNetwork:
+        network_key, initial_key = jax.random.split(key)
+        network = StateActionNetwork(network_key, spec.observation_size, spec.action_size, hidden, precision)
+        if initialise is None:
+            return network
+        return eqx.tree_at(lambda n: n.mlp, network, initialise(initial_key, network.mlp))
+
+    return many(one, key, count)
+
+
+def reinitialise(
+    key: Array, mlp: MLP, layer: Callable[[Array, Linear], Linear], last: Callable[[Array, Linear], Linear]
+) -> MLP:
+    """An MLP with every layer replaced: hidden ones by ``layer``, the last by ``last``."""
+    keys = jax.random.split(key, len(mlp.layers))
+    layers = [layer(k, old) for k, old in zip(keys[:-1], mlp.layers[:-1], strict=True)]
+    return eqx.tree_at(lambda m: m.layers, mlp, (*layers, last(keys[-1], mlp.layers[-1])))
+
+
+def orthogonal(gain: float = 2.0**0.5, last: float = 2.0**0.5) -> Callable[[Array, MLP], MLP]:
+    """Orthogonal weights of the given gains (hidden layers, last layer) and zero biases."""
+
+    def fill(gain: float) -> Callable[[Array, Linear], Linear]:
+        def one(key: Array, old: Linear) -> Linear:
+            weight = jax.nn.initializers.orthogonal(gain)(key, old.weight.shape, jnp.float32)
+            return eqx.tree_at(lambda layer: (layer.weight, layer.bias), old, (weight, jnp.zeros_like(old.bias)))
+
+        return one
+
+    return lambda key, mlp: reinitialise(key, mlp, fill(gain), fill(last))
+
+
+def small_head(bound: float = 3e-3, bias: float = 0.1) -> Callable[[Array, MLP], MLP]:
+    """EDAC's: hidden weights as they are, hidden biases constant, the last layer uniform in ±bound."""
+
+    def hidden(key: Array, old: Linear) -> Linear:
+        return eqx.tree_at(lambda layer: layer.bias, old, jnp.full_like(old.bias, bias))
+
+    def last(key: Array, old: Linear) -> Linear:
+        weight_key, bias_key = jax.random.split(key)
+        weight = jax.random.uniform(weight_key, old.weight.shape, minval=-bound, maxval=bound)
+        head = jax.random.uniform(bias_key, old.bias.shape, minval=-bound, maxval=bound)
+        return eqx.tree_at(lambda layer: (layer.weight, layer.bias), old, (weight, head))
+
+    return lambda key, mlp: reinitialise(key, mlp, hidden, last)
+
+
+class LayerNorm(eqx.Module):
+    """(x − mean)/√(variance + ε) over the last axis, then a learned scale and shift; computed in float32."""
+
+    scale: Array
+    shift: Array
+
+    def __init__(self, size: int) -> None:
+        self.scale, self.shift = jnp.ones(size, jnp.float32), jnp.zeros(size, jnp.float32)
+
+    def __call__(self, x: Array) -> Array:
+        """Normalise the last axis."""
+        wide = x.astype(jnp.float32)
+        mean = jnp.mean(wide, axis=-1, keepdims=True)
+        variance = jnp.mean(jnp.square(wide - mean), axis=-1, keepdims=True)
+        return ((wide - mean) * jax.lax.rsqrt(variance + LAYER_NORM_EPSILON) * self.scale + self.shift).astype(x.dtype)
+
+
+class LayerNormCritic(eqx.Module):
+    """Q(s,a) with a layer norm after every hidden ReLU, as ReBRAC has it."""
+
+    mlp: MLP
+    norms: tuple[LayerNorm, ...]
+
+    def __init__(
+        self, key: Array, state_size: int, action_size: int, hidden: Sequence[int], precision: Precision = "float32"
+    ) -> None:
+        mlp_key, initial_key = jax.random.split(key)
+        self.mlp = small_head()(initial_key, MLP(mlp_key, state_size + action_size, hidden, 1, precision))
+        self.norms = tuple(LayerNorm(width) for width in hidden)
+
+    def __call__(self, state: Array, action: Array) -> Array:
+        """Score ``state [B, S]`` with ``action [B, A]`` → ``[B]``, or with ``action [B, K, A]`` → ``[B, K]``."""
+        return hooked(self.mlp, state, action, lambda x, number: self.norms[number](x))
+
+
+def hooked(mlp: MLP, state: Array, action: Array, after: Callable[[Array, int], Array]) -> Array:
+    """Q(s,a) by an MLP on the two side by side, with ``after(x, layer)`` applied to every hidden layer's ReLU."""
+    if action.ndim == 3:
+        state = jnp.broadcast_to(state[:, None], (*action.shape[:2], state.shape[-1]))
+    x = jnp.concatenate([state, action], axis=-1)
+    for number, layer in enumerate(mlp.layers[:-1]):
+        x = after(jax.nn.relu(layer(x, mlp.precision)), number)
+    return mlp.layers[-1](x, mlp.precision).astype(jnp.float32)[..., 0]
+
+
+class DropoutCritic(eqx.Module):
+    """Q(s,a) with dropout after every hidden ReLU and, by default, every weight divided by its spectral norm: UWAC's.
+
+    ``vectors`` are the power iteration's, one a layer; they are not trained but moved by ``iterate``. Without a key
+    nothing is dropped, which is the mean of the thinned networks up to the ReLUs.
+    """
+
+    mlp: MLP
+    vectors: tuple[Array, ...]
+    rate: float = eqx.field(static=True)
+
+    def __init__(
+        self, key: Array, state_size: int, action_size: int, hidden: Sequence[int], precision: Precision = "float32",
+        rate: float = 0.1, spectral: bool = True,
+    ) -> None:  # fmt: skip
+        mlp_key, initial_key, vector_key = jax.random.split(key, 3)
+        self.mlp = small_head()(initial_key, MLP(mlp_key, state_size + action_size, hidden, 1, precision))
+        keys = jax.random.split(vector_key, len(self.mlp.layers)) if spectral else ()
+        outputs = [layer.bias.shape[0] for layer in self.mlp.layers]
+        self.vectors = tuple(_unit(jax.random.normal(k, (n,))) for k, n in zip(keys, outputs[: len(keys)], strict=True))
+        self.rate = rate
+
+    def iterate(self) -> DropoutCritic:
+        """One step of power iteration a layer, towards the leading singular vectors."""
+        moved = tuple(_iterate(layer.weight, v) for layer, v in zip(self.mlp.layers, self.vectors, strict=False))
+        return eqx.tree_at(lambda c: c.vectors, self, moved)
+
+    def normalised(self) -> MLP:
+        """The network with every weight divided by the estimate of its largest singular value."""
+        if not self.vectors:
+            return self.mlp
+        layers = [
+            eqx.tree_at(lambda one: one.weight, layer, layer.weight / _largest(layer.weight, jax.lax.stop_gradient(v)))
+            for layer, v in zip(self.mlp.layers, self.vectors, strict=True)
+        ]
+        return eqx.tree_at(lambda m: m.layers, self.mlp, tuple(layers))
+
+    def __call__(self, state: Array, action: Array, key: Array | None = None, shared: bool = False) -> Array:
+        """Score one action a state → [B], or K → [B, K]; with a key one dropout sample of it.
+
+        ``shared``: one thinned network for all rows instead of one a row.
+        """
+
+        def drop(x: Array, number: int) -> Array:
+            if key is None:
+                return x
+            shape = x.shape[-1:] if shared else x.shape
+            keep = jax.random.bernoulli(jax.random.fold_in(key, number), 1.0 - self.rate, shape)
+            return jnp.where(keep, x / (1.0 - self.rate), 0.0).astype(x.dtype)
+
+        return hooked(self.normalised(), state, action, drop)
+
+
+def _unit(vector: Array) -> Array:
+    return vector / (jnp.linalg.norm(vector) + 1e-12)
+
+
+def _iterate(weight: Array, vector: Array) -> Array:
+    """Power iteration on WᵀW, for W [inputs, outputs] and a vector [outputs]."""
+    return _unit(weight.T @ _unit(weight @ vector))
+
+
+def _largest(weight: Array, vector: Array) -> Array:
+    """uᵀWv with v as given and u = Wv/|Wv|, both without gradient: the largest singular value once v has converged."""
+    vector = _unit(vector)
+    left = jax.lax.stop_gradient(_unit(weight @ vector))
+    return left @ (weight @ vector)
+
+
+def action_gradients(critics: Any, state: Array, action: Array) -> Array:
+    """∇_a Q_i(s,a) of every critic, [N, B, A]."""
+
+    def one(critic: Any) -> Array:
+        return jax.grad(lambda a: jnp.sum(critic(state, a)))(action)
+
+    return jax.vmap(one)(critics)

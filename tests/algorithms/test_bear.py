@@ -1,0 +1,119 @@
+"""BEAR's target, constraint, multiplier and warm start against NumPy; UWAC's trust against loops over samples."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy_reference import A, B, brute, close, f64, gaussian, init, make_batch, mlp, pick, q, target_of, update
+
+from sapp import BEAR, UWAC, preset
+from sapp.algorithms.uwac import dropout_moments
+
+SMALL = {"hidden": (16, 16), "vae_hidden": (16,), "next_actions": 3, "warm_steps": 5.0}
+WEIGHTS = np.linspace(0.0, 2.0, B)
+
+
+def raw_draws(actor, state, key, count: int) -> np.ndarray:
+    mean, log_std = gaussian(actor, state)
+    return mean[:, None] + np.exp(log_std)[:, None] * f64(jax.random.normal(key, (B, count, A)))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_one_update_against_numpy(kernel: str) -> None:
+    algorithm = BEAR(**SMALL, kernel=kernel, initial_alpha=2.0)
+    batch, key = make_batch(), jax.random.PRNGKey(3)
+    state = init(algorithm, 1)
+    step = functools.partial(update, algorithm)
+    weights = jnp.asarray(WEIGHTS, jnp.float32)
+    new, metrics = step(state, batch, weights, key, 5)
+    _, next_key, _, _, actor_key = jax.random.split(key, 5)
+    next_action = np.tanh(raw_draws(state.actor.network, batch.next_observation, next_key, 3))
+    values = np.stack([q(state.target_critics, batch.next_observation, next_action[:, k]) for k in range(3)], -1)
+    following = (0.75 * values.min(0) + 0.25 * values.max(0)).max(-1)
+    target = target_of(batch, following, 0.99)
+    close(metrics["critic/td"], np.mean((q(state.critics.network, batch.observation, batch.action) - target) ** 2))
+
+    own_key, data_key, _ = jax.random.split(actor_key, 3)
+    own = raw_draws(state.actor.network, batch.observation, own_key, 4)
+    latent = np.clip(f64(jax.random.normal(data_key, (B, 4, 2 * A))), -0.5, 0.5)
+    repeated = np.repeat(f64(batch.observation)[:, None], 4, 1)
+    logged = mlp(new.vae.network.decoder, np.concatenate([repeated, latent], -1))  # before tanh, the new VAE
+    distance = np.sqrt([brute(own[b], logged[b], 20.0, kernel) + 1e-6 for b in range(B)])
+    close(metrics["actor/mmd"], distance.mean(), 1e-3)
+    violation = np.mean(WEIGHTS * (distance - 0.05))
+    close(metrics["actor/violation"], violation, 1e-3)
+    value = q(new.critics.network, batch.observation, np.tanh(own[:, 0])).min(0)
+    close(metrics["actor/loss"], 2.0 * violation - value.mean(), 1e-3)
+    # the multiplier ascends the violation: Adam's first step is its learning rate
+    close(new.log_alpha.network, np.log(2.0) + 1e-3 * np.sign(violation), 1e-5)
+    _, cold = step(state, batch, weights, key, 4)
+    close(cold["actor/loss"], 2.0 * violation, 1e-3)
+
+
+def test_the_multiplier_stays_within_its_bounds() -> None:
+    for alpha, threshold in ((np.exp(10.0), 0.0), (np.exp(-5.0), 10.0)):
+        algorithm = BEAR(**SMALL, initial_alpha=float(alpha), threshold=threshold, alpha_lr=3.0)
+        state = init(algorithm, 1)
+        new, _ = update(algorithm, state, make_batch(), jnp.ones(B), jax.random.PRNGKey(0), 0)
+        assert float(new.log_alpha.network) == pytest.approx(np.log(alpha), abs=1e-3)
+
+
+def test_kernel_by_dataset() -> None:
+    assert preset("bear", "halfcheetah-medium-v2").kernel == "gaussian"
+    assert preset("sa-bear", "hopper-medium-v2").kernel == "laplacian"
+
+
+# UWAC
+
+
+def test_dropout_moments_are_the_samples_mean_and_variance() -> None:
+    algorithm = UWAC(**SMALL, passes=5)
+    state = init(algorithm, 1)
+    batch, key = make_batch(), jax.random.PRNGKey(7)
+    mean, variance = dropout_moments(state.critics.network, batch.observation, batch.action, key, 6)
+    samples = []
+    for number in range(6):
+        keys = jax.random.split(jax.random.fold_in(key, number))
+        samples.append(
+            [pick(state.critics.network, i)(batch.observation, batch.action, keys[i], shared=True) for i in range(2)]
+        )
+    close(mean, np.mean(f64(samples), 0), 1e-4)
+    close(variance, np.var(f64(samples), 0, ddof=1), 1e-4)
+    assert np.all(np.asarray(variance) > 0)
+
+
+def test_uwac_trusts_by_the_variance_inside_the_square() -> None:
+    """One update with its target, weights and loss put together again from dropout samples."""
+    algorithm = UWAC(**SMALL, passes=5, beta=4.0)
+    batch, key = make_batch(), jax.random.PRNGKey(3)
+    state = init(algorithm, 1)
+    new, metrics = update(algorithm, state, batch, jnp.ones(B), key, 5)
+    _, next_key, judge_key, critic_key, _ = jax.random.split(key, 5)
+    # the online critics' power iteration moves first, the target's does not
+    critics = jax.vmap(lambda critic: critic.iterate())(state.critics.network)
+    next_action = jnp.tanh(
+        jnp.asarray(raw_draws(state.actor.network, batch.next_observation, next_key, 3), jnp.float32)
+    )
+    mean, variance = dropout_moments(state.target_critics, batch.next_observation, next_action, judge_key, 5)
+    following = np.max(0.75 * f64(mean).min(0) + 0.25 * f64(mean).max(0), -1)
+    target = target_of(batch, following, 0.99)
+    trust = np.clip(np.exp(-4.0 * f64(variance).sum(0).max(-1)), 0, 1)
+    assert 0.0 < trust.min() < trust.max() < 1.0
+    keys = jax.random.split(critic_key)
+    values = f64([pick(critics, i)(batch.observation, batch.action, keys[i]) for i in range(2)])
+    close(metrics["critic/trust"], trust.mean())
+    close(metrics["critic/td"], np.mean((trust * (values - target)) ** 2))
+    assert np.isfinite(float(metrics["loss"]))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(new))
+
+
+def test_uwac_acts_without_dropout() -> None:
+    algorithm = UWAC(**SMALL, passes=5)
+    state = init(algorithm, 1)
+    observation = make_batch().observation
+    first = np.asarray(algorithm.policy(state)(observation).mode())
+    np.testing.assert_array_equal(first, algorithm.policy(state)(observation).mode())

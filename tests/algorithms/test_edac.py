@@ -1,0 +1,99 @@
+"""EDAC's diversity term against loops over pairs of critics, and one update against NumPy."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy_reference import A, B, close, f64, gaussian, init, log_tanh_normal, make_batch, q, target_of, update
+
+from sapp import EDAC, preset
+from sapp.algorithms.edac import alignment
+from sapp.networks import action_gradients
+
+WEIGHTS = np.linspace(0.0, 2.0, B)
+
+
+def test_alignment_is_the_mean_cosine_over_pairs() -> None:
+    gradients = np.random.default_rng(0).normal(size=(5, 4, 3))
+    expected = [
+        sum(
+            float(gradients[i, b] @ gradients[j, b] / np.linalg.norm(gradients[i, b]) / np.linalg.norm(gradients[j, b]))
+            for i in range(5)
+            for j in range(5)
+            if i != j
+        )
+        / 4
+        for b in range(4)
+    ]
+    close(alignment(jnp.asarray(gradients, jnp.float32)), expected)
+
+
+def test_alignment_has_a_finite_gradient_at_zero() -> None:
+    slope = jax.grad(lambda g: jnp.sum(alignment(g)))(jnp.zeros((3, 2, 2)))
+    assert np.all(np.isfinite(slope))
+
+
+def test_one_update_against_numpy() -> None:
+    algorithm = EDAC(hidden=(16, 16), critics=4, eta=0.7, initial_temperature=0.3)
+    batch, key = make_batch(), jax.random.PRNGKey(3)
+    state = init(algorithm, 1)
+    new, metrics = update(algorithm, state, batch, WEIGHTS, key)
+    actor_key, backup_key = jax.random.split(key)
+
+    def draw(actor, observation, key):
+        mean, log_std = gaussian(actor, observation)
+        action = np.tanh(mean + np.exp(log_std) * f64(jax.random.normal(key, (B, A))))
+        return action, log_tanh_normal(action, mean, log_std)
+
+    # temperature first, on the old policy; then the actor, by the old critics; then the critics, with the new actor
+    action, log_prob = draw(state.actor.network, batch.observation, actor_key)
+    close(new.log_temperature.network, np.log(0.3) + 3e-4 * np.sign(np.mean(log_prob - A)))
+    temperature = np.exp(f64(new.log_temperature.network))
+    close(
+        metrics["actor/loss"],
+        np.mean(temperature * log_prob - q(state.critics.network, batch.observation, action).min(0)),
+    )
+    next_action, next_log_prob = draw(new.actor.network, batch.next_observation, backup_key)
+    following = q(state.target_critics, batch.next_observation, next_action).min(0) - temperature * next_log_prob
+    target = target_of(batch, following, 0.99)
+    td = np.sum(np.mean((q(state.critics.network, batch.observation, batch.action) - target) ** 2, -1))
+    close(metrics["critic/td"], td / 4)
+    similarity = alignment(action_gradients(state.critics.network, batch.observation, batch.action))
+    expected = td + 0.7 * np.mean(WEIGHTS * f64(similarity))
+    close(metrics["loss"], expected + float(metrics["actor/loss"]), 1e-3)
+
+
+def test_the_term_spreads_the_gradients() -> None:
+    """Descending it alone makes critics that agree disagree."""
+    algorithm = EDAC(hidden=(16, 16), critics=3, critic_lr=1e-2, eta=100.0)
+    batch = make_batch()
+    state = init(algorithm, 1)
+    target = jnp.zeros(B)
+    critics = state.critics
+    step = jax.jit(lambda c: c.descend(algorithm.critic_loss, 1e-3, batch, target, jnp.ones(B)))
+    values = []
+    for _ in range(60):
+        critics, _, metrics = step(critics)
+        values.append(float(metrics["critic/alignment"]))
+    assert values[-1] < values[0] - 0.3
+    assert values[-1] >= -1.5 - 1e-3  # three vectors cannot do better
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "count", "eta"),
+    [
+        ("edac", "halfcheetah-medium-v2", 10, 1.0),
+        ("edac", "hopper-medium-expert-v2", 50, 1.0),
+        ("edac", "walker2d-medium-expert-v2", 10, 5.0),
+        ("sac-n", "hopper-medium-v2", 500, None),
+        ("sac-n", "walker2d-medium-v2", 20, None),
+    ],
+)
+def test_presets_by_dataset(name: str, dataset: str, count: int, eta: float | None) -> None:
+    chosen = preset(name, dataset)
+    assert chosen.critics == count
+    assert chosen.diversify == (eta is not None)
+    if eta is not None:
+        assert chosen.eta == eta

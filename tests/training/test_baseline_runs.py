@@ -1,0 +1,82 @@
+"""Baselines as whole runs: normalised policies and prepared algorithms train, resume and evaluate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sapp
+from sapp import BC, BRAC, TD3BC
+from sapp.environments.point import behaviour_dataset
+from sapp.training.lockstep import play
+from sapp.training.phases import plain_protocol, prepared
+
+SMALL = {"hidden": (8, 8), "batch_size": 16}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("runs") / "several"
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> sapp.Run:
+    named = {
+        "td3bc": TD3BC(**SMALL),
+        "brac": BRAC(**SMALL, critic_hidden=(8,), behaviour_steps=6),
+    }
+    return sapp.train(
+        named, behaviour_dataset(6), steps=10, out=folder, eval_every=8, eval_episodes=2, log_every=4, progress=False,
+        keep=9,
+    )  # fmt: skip
+
+
+def test_an_algorithms_preparation_is_a_phase_of_its_own(run: sapp.Run) -> None:
+    assert [(phase.name, phase.steps) for phase in run.plan.phases] == [("prepare", 6), ("train", 10)]
+    rows = [row for row in run.metrics() if row["member"].startswith("brac")]
+    cloning = [row for row in rows if row["phase"] == "prepare"]
+    assert all(float(row["behaviour/loss"]) != 0.0 and float(row["critic/td"]) == 0.0 for row in cloning)
+    assert all(float(row["behaviour/loss"]) == 0.0 for row in rows if row["phase"] == "train")
+    assert prepared(0, plain_protocol(5)) == plain_protocol(5)
+
+
+def test_policies_act_on_raw_observations_as_in_evaluation(run: sapp.Run) -> None:
+    data = behaviour_dataset(6)
+    for name in run.members:
+        actions = run.policy(data.observation[:7], name)
+        assert actions.shape == (7, data.action.shape[1])
+        np.testing.assert_allclose(run.policy(data.observation[3], name), actions[3], rtol=1e-5, atol=1e-6)
+        assert np.all(np.abs(actions) <= np.abs(data.action_high) + 1e-6)
+    found = play(run, episodes=2)
+    assert [one.row(16, 16, run.members[one.member])["returns"] for one in found] == [
+        row["returns"] for row in run.evaluations() if row["step"] == "16"
+    ]
+
+
+def test_a_resumed_run_has_the_same_bits(run: sapp.Run, folder: Path) -> None:
+    assert max(run.checkpoints) == 16
+    whole = run.checkpoints[16].read_bytes()
+    for step, file in run.checkpoints.items():
+        if step > 6:
+            file.unlink()
+    again = sapp.resume(folder, progress=False)
+    assert again.checkpoints[16].read_bytes() == whole
+
+
+def test_a_time_limit_stops_cleanly_and_plays_what_there_is(tmp_path: Path) -> None:
+    from sapp.experiments.baselines import STOPPED, Clock, run_job
+
+    data = [behaviour_dataset(6)]
+    column = {"bc": lambda _: BC(**SMALL)}
+    options = {"steps": 10**9, "eval_every": 0, "seeds": 1, "log_every": 10}
+    for seconds in (6, 12, 24, 48, 96):  # on a busy machine compiling alone may take its share
+        assert not run_job(tmp_path / "bc", data, column, Clock(seconds / 60, 1), **options)
+        reached = sapp.Run(tmp_path / "bc").step
+        if reached:
+            break
+    assert 0 < reached < 10**9
+    assert str(reached) in (tmp_path / "bc" / STOPPED).read_text()
+    assert not run_job(tmp_path / "bc", data, column, Clock(seconds / 60, 1))
+    assert sapp.Run(tmp_path / "bc").step > reached
