@@ -19,9 +19,7 @@ from sapp.training.population import Member, Population
 def task(weights: sapp.StateWeights) -> Callable[[int], None]:
     raw = arrays()
     observation = raw["observation"]
-    data = Dataset(
-        observation[:-1], raw["action"], raw["reward"], observation[1:], raw["terminal"], raw["timeout"]
-    )
+    data = Dataset(observation[:-1], raw["action"], raw["reward"], observation[1:], raw["terminal"], raw["timeout"])
     algorithm = sapp.CQL(
         weights=weights, hidden=tuple(SIZES["hidden"]), batch_size=SIZES["batch"], action_samples=SIZES["samples"]
     )

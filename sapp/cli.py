@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp import __version__
+from sapp.cli_collect import add_command as add_collect
+from sapp.cli_data import add_commands as add_data_commands
+from sapp.cli_experiment import add_commands as add_experiment_commands
+from sapp.cli_offline import ActAs, Bags, ColumnsFile, Discount, FitHidden, FitSteps, Kept, OfflineData
+from sapp.cli_offline import add_commands as add_offline_commands
 from sapp.cli_theory import theory_app
 from sapp.errors import SappError
 
@@ -26,12 +31,30 @@ if TYPE_CHECKING:
     from sapp.training import Run
     from sapp.training.lockstep import Evaluation
 
-ALGORITHMS = {
+PENALISED = {
     "cql": "conservative Q-learning, CQL(H)",
-    "sa-cql": "state-aware CQL: its penalty weighted with DualDICE state ratios",
-    "s-sa-cql": "control: random weights in the same range",
-    "shuffled-sa-cql": "control: SA-CQL's weights permuted over the batch",
-    "matched-sa-cql": "control: every weight is the mean of SA-CQL's",
+    "discrete-cql": "CQL(H) for discrete actions, on double DQN",
+    "td3bc": "TD3+BC",
+    "rebrac": "ReBRAC",
+    "bear": "BEAR",
+    "brac": "BRAC-v with the KL divergence",
+    "brac-p": "BRAC-p: the same, in the policy only",
+    "brac-mmd": "BRAC-v with the squared MMD",
+    "fisher-brc": "Fisher-BRC",
+    "uwac": "UWAC",
+}
+OTHERS = {
+    "bc": "behaviour cloning",
+    "bcq": "BCQ",
+    "edac": "EDAC",
+    "sac-n": "SAC-N",
+    "iql": "implicit Q-learning",
+}
+VARIANTS = {
+    "sa-": "state-aware: its penalty weighted with DualDICE state ratios",
+    "s-sa-": "control: random weights in the same range",
+    "shuffled-sa-": "control: the state-aware weights permuted over the batch",
+    "matched-sa-": "control: every weight is the mean of the state-aware ones",
 }
 """Names for the help page, which must not import JAX to list them; a test keeps them equal to the presets."""
 
@@ -57,6 +80,10 @@ data_app = typer.Typer(
 )
 app.add_typer(data_app, name="data")
 app.add_typer(theory_app, name="theory")
+add_data_commands(data_app)
+add_collect(app)
+add_offline_commands(app, data_app)
+add_experiment_commands(app)
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/ALGORITHM-DATA-TIME.")]
 Columns = Annotated[Path | None, typer.Option("--columns", help="TOML file that maps columns of Parquet and CSV logs.")]
@@ -160,7 +187,12 @@ _TRAIN = f"""Train algorithms on datasets: all seeds (and values of a sweep) at 
 ALGORITHM is one of these, or several joined by commas:
 
 \b
-{chr(10).join(f"  {name:<16} {what}" for name, what in ALGORITHMS.items())}
+{chr(10).join(f"  {name:<16} {what}" for name, what in {**PENALISED, **OTHERS}.items())}
+
+Those from cql to uwac have a penalty a state and so these variants, such as sa-cql:
+
+\b
+{chr(10).join(f"  {name:<16} {what}" for name, what in VARIANTS.items())}
 
 DATA is a file (.hdf5, .npz, .parquet, .csv), a D4RL name such as hopper-medium-v2, or a Minari id.
 
@@ -255,7 +287,8 @@ def resume(
 
 @app.command(
     epilog="Example: sapp evaluate runs/first --episodes 100",
-    help="Play the newest checkpoint of a run's members, all at once, and print returns and normalised scores.",
+    help="Play the newest checkpoint of a run's members, all at once, and print returns and normalised scores; or, "
+    "with --offline, estimate from logs alone what they are worth (exit code 3 where no estimate deserves trust).",
 )
 def evaluate(
     path: RunFolder,
@@ -268,13 +301,40 @@ def evaluate(
     physics: Annotated[
         str | None, typer.Option("--physics", help="d4rl or v4, for hopper, halfcheetah and walker2d.")
     ] = None,
+    offline: Annotated[bool, typer.Option("--offline", help="From logs alone; RUN may be a policy file, too.")] = False,
+    data: OfflineData = None,
+    columns: ColumnsFile = None,
+    discount: Discount = None,
+    fit_steps: FitSteps = 20_000,
+    bags: Bags = 8,
+    fit_hidden: FitHidden = "256,256",
+    act: ActAs = "mode",
+    checkpoints: Kept = "last",
+    video: Annotated[
+        bool, typer.Option("--video", help="Also write an animated picture of one episode a member: RUN/videos/.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """``sapp.training.lockstep.play(run, ...)``."""
+    """``sapp.training.lockstep.play(run, ...)``, or ``sapp.evaluation.offline.evaluate_offline(...)``."""
+    if offline:
+        from sapp.cli_offline import evaluate_offline
+
+        code = evaluate_offline(
+            path, data=data, columns=columns, members=member, discount=discount, steps=fit_steps, bags=bags,
+            hidden=fit_hidden, act=act, checkpoints=checkpoints, seed=seed, json=json,
+        )  # fmt: skip
+        raise typer.Exit(code)
+    if data is not None or columns is not None or discount is not None:
+        raise SappError("--data, --columns and --discount are for estimates from logs; add --offline")
     from sapp.training import Run
     from sapp.training.lockstep import play
 
     run = Run(path)
+    if video:
+        from sapp.evaluation.video import record
+
+        for file in record(run, member, seed=seed, environment=environment, physics=physics):
+            print(f"Video: {file}", file=sys.stderr)
     found = play(run, episodes=episodes, seed=seed, members=member, environment=environment, physics=physics)
     rows = [_measured(run.members[one.member], one) for one in found]
     if json:
@@ -488,13 +548,15 @@ def _protocol(
     algorithms: Mapping[str, Callable[[str], Algorithm]], steps: int, pretrain: int | None, ratio: int | None
 ) -> Any:
     """The phases asked for; None leaves the choice to ``sapp.train``."""
-    from sapp.training.phases import PRETRAIN_STEPS, RATIO_STEPS, sa_protocol
+    from sapp.training.phases import PRETRAIN_STEPS, RATIO_STEPS, prepared, sa_protocol
 
     if pretrain is None and ratio is None:
         return None
-    if not any(algorithm("").weights.learns for algorithm in algorithms.values()):
+    found = [algorithm("") for algorithm in algorithms.values()]
+    if not any(algorithm.weights.learns for algorithm in found):
         raise SappError("--pretrain and --ratio-steps are for weights that learn, such as sa-cql's; leave them out")
-    return sa_protocol(steps, PRETRAIN_STEPS if pretrain is None else pretrain, RATIO_STEPS if ratio is None else ratio)
+    counts = PRETRAIN_STEPS if pretrain is None else pretrain, RATIO_STEPS if ratio is None else ratio
+    return prepared(max(algorithm.preparation for algorithm in found), sa_protocol(steps, *counts))
 
 
 def _seeds(text: str) -> int | list[int]:

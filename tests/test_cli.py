@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sapp.cli import ALGORITHMS, main, split_options, sweep
+from sapp.cli import OTHERS, PENALISED, VARIANTS, main, split_options, sweep
 from sapp.errors import SappError
 
 COMMANDS = (
@@ -60,10 +60,10 @@ def test_every_help_page_has_an_example(command, capsys):
 def test_train_help_names_the_algorithms(capsys):
     from sapp.algorithms.presets import PRESETS
 
-    assert list(ALGORITHMS) == list(PRESETS)
+    assert [*(f"{prefix}{name}" for name in PENALISED for prefix in ("", *VARIANTS)), *OTHERS] == list(PRESETS)
     assert main(["train", "sa-cql", "--help"]) == 0
     page = capsys.readouterr().out
-    assert all(name in page for name in ALGORITHMS)
+    assert all(name in page for name in (*PENALISED, *OTHERS, *VARIANTS))
     assert "sapp algorithms NAME" in page
 
 

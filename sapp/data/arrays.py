@@ -6,6 +6,7 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -29,6 +30,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 """Names that arrays go by, ours first."""
 
 _META = "sapp_dataset"
+_UNITS = ("observation_offset", "observation_scale")
 _PREFIX = "extras/"
 
 
@@ -105,10 +107,13 @@ def load_npz(path: str | Path, **options: Unpack[Options]) -> Dataset:
             f"{path}: {_META!r} in the file is not what save_npz writes; it is damaged, get it again"
         ) from None
     chosen |= {key: arrays[key] for key in ("action_low", "action_high")} | given(options)
+    chosen |= {key: meta[key] for key in ("num_actions", "action_labels") if key in meta}
+    units: dict[str, Any] = {key: arrays[key] for key in _UNITS if key in arrays}
     limit = chosen.pop("max_episode_steps", None)
     extras = {key.removeprefix(_PREFIX): value for key, value in arrays.items() if key.startswith(_PREFIX)}
     core: dict[str, Any] = {key: arrays[key] for key in ARRAYS}
-    return Dataset.from_arrays(**core, extras=extras, max_episode_steps=limit, source=str(path), **chosen)
+    data = Dataset.from_arrays(**core, extras=extras, max_episode_steps=limit, source=str(path), **chosen)
+    return replace(data, **units) if units else data
 
 
 def save_npz(dataset: Dataset, path: str | Path, *, compress: bool = False) -> Path:
@@ -123,7 +128,10 @@ def save_npz(dataset: Dataset, path: str | Path, *, compress: bool = False) -> P
     if path.suffix != ".npz":
         raise SappError(f"{path}: the file name must end in .npz")
     meta = {key: getattr(dataset, key) for key in ("name", "environment", "physics", "provenance")}
+    if dataset.discrete:
+        meta |= {"num_actions": dataset.num_actions, "action_labels": dataset.action_labels}
     arrays: dict[str, Any] = {key: getattr(dataset, key) for key in (*ARRAYS, "action_low", "action_high")}
+    arrays |= {key: getattr(dataset, key) for key in _UNITS if getattr(dataset, key) is not None}
     arrays |= {_PREFIX + key: value for key, value in dataset.extras.items()}
     arrays[_META] = np.array(json.dumps({"version": 1, **meta}))
 

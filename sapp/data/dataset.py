@@ -34,7 +34,8 @@ class Dataset:
 
     Attributes:
         observation: float32 [N, O].
-        action: float32 [N, A], within ``action_low`` and ``action_high``.
+        action: float32 [N, A], within ``action_low`` and ``action_high``; where actions are discrete, int32 [N] from 0
+            to ``num_actions`` − 1.
         reward: float32 [N].
         next_observation: float32 [N, O]; on terminal rows it is never used for a target.
         terminal: bool [N], stops bootstrapping.
@@ -46,6 +47,10 @@ class Dataset:
         action_high: float32 [A], likewise, 1 by default.
         provenance: where it came from, as JSON: source path, SHA-256, loader, what was inferred or dropped.
         extras: further arrays of N rows, kept as they are (``qpos``, ``qvel``, behaviour ``log_prob``).
+        num_actions: how many discrete actions there are, None where actions are continuous.
+        action_labels: what the discrete actions are called in the logs, in order, where they have names.
+        observation_offset: float32 [O], where observations were rescaled: stored = (logged − offset)/scale.
+        observation_scale: float32 [O], likewise; policies are applied to observations as they are logged, see ``raw``.
     """
 
     observation: np.ndarray
@@ -61,11 +66,16 @@ class Dataset:
     action_high: np.ndarray = field(default_factory=lambda: np.array(1.0, np.float32))
     provenance: dict[str, Any] = field(default_factory=dict)
     extras: dict[str, np.ndarray] = field(default_factory=dict)
+    num_actions: int | None = None
+    action_labels: tuple[str, ...] | None = None
+    observation_offset: np.ndarray | None = None
+    observation_scale: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         where = self.name
         observation = _matrix(self.observation, "observation", where)
-        action = _matrix(self.action, "action", where)
+        count, labels = _choices(self.num_actions, self.action_labels, where)
+        action = _matrix(self.action, "action", where) if count is None else _chosen(self.action, count, where)
         reward = _vector(self.reward, "reward", where)
         next_observation = _matrix(self.next_observation, "next_observation", where)
         terminal = _flags(self.terminal, "terminal", where)
@@ -85,8 +95,21 @@ class Dataset:
             where,
         )
         _check_width(observation, next_observation, where)
-        low, high = _bounds(self.action_low, self.action_high, action.shape[1], where)
-        action = _within(action, low, high, where)
+        if count is None:
+            low, high = _bounds(self.action_low, self.action_high, action.shape[1], where)
+            action = _within(action, low, high, where)
+        else:
+            low, high = np.zeros(1, np.float32), np.full(1, count - 1, np.float32)
+        if (self.observation_offset is None) != (self.observation_scale is None):
+            raise SappError(f"{where}: give observation_offset and observation_scale together, or neither")
+        for key in ("observation_offset", "observation_scale"):
+            if getattr(self, key) is not None:
+                value = _vector(getattr(self, key), key, where)
+                if len(value) != observation.shape[1] or (key == "observation_scale" and np.any(value <= 0)):
+                    raise SappError(f"{where}: {key} needs {observation.shape[1]} numbers, scales above 0")
+                object.__setattr__(self, key, _read_only(value))
+        object.__setattr__(self, "num_actions", count)
+        object.__setattr__(self, "action_labels", labels)
         timeout = timeout & ~terminal
         timeout[-1] = not terminal[-1]
         try:
@@ -131,6 +154,8 @@ class Dataset:
         provenance: Mapping[str, Any] | None = None,
         extras: Mapping[str, ArrayLike] | None = None,
         source: str | None = None,
+        num_actions: int | None = None,
+        action_labels: Sequence[str] | None = None,
     ) -> Dataset:
         """Build a dataset from arrays as real files have them.
 
@@ -149,7 +174,7 @@ class Dataset:
 
         Args:
             observation: [N, O].
-            action: [N, A] (or [N] for one dimension).
+            action: [N, A] (or [N] for one dimension); whole numbers [N] where ``num_actions`` is given.
             reward: [N].
             terminal: [N].
             next_observation: [N, O], if recorded.
@@ -165,11 +190,14 @@ class Dataset:
             provenance: see ``Dataset``.
             extras: see ``Dataset``; rows are dropped along with the rest.
             source: what error messages call the input (a path), ``name`` by default.
+            num_actions: see ``Dataset``.
+            action_labels: see ``Dataset``.
         """
         where = source or name
+        count, labels = _choices(num_actions, action_labels, where)
         arrays = {
             "observation": _matrix(observation, "observation", where),
-            "action": _matrix(action, "action", where),
+            "action": _matrix(action, "action", where) if count is None else _chosen(action, count, where),
             "reward": _vector(reward, "reward", where),
             "terminal": _flags(terminal, "terminal", where),
         }
@@ -183,8 +211,10 @@ class Dataset:
         _check_rows({**arrays, **{f"extras[{key!r}]": value for key, value in more.items()}}, where)
         if next_observation is not None:
             _check_width(arrays["observation"], arrays["next_observation"], where)
-        low, high = _bounds(action_low, action_high, arrays["action"].shape[1], where)
-        arrays["action"] = _within(arrays["action"], low, high, where)
+        low, high = np.asarray(action_low), np.asarray(action_high)
+        if count is None:
+            low, high = _bounds(action_low, action_high, arrays["action"].shape[1], where)
+            arrays["action"] = _within(arrays["action"], low, high, where)
 
         notes = dict(provenance or {})
         arrays["timeout"], found = _timeouts(arrays, max_episode_steps, tolerance, where)
@@ -205,15 +235,18 @@ class Dataset:
             action_high=high,
             provenance=notes,
             extras=more,
+            num_actions=count,
+            action_labels=labels,
         )
 
     def __len__(self) -> int:
         return len(self.reward)
 
     def __repr__(self) -> str:
+        action = f"{self.num_actions} discrete actions" if self.discrete else f"action {self.action_size}"
         return (
             f"Dataset({self.name!r}, {self.size:,} transitions, {self.num_episodes:,} episodes, "
-            f"observation {self.observation_size}, action {self.action_size}, environment {self.environment!r})"
+            f"observation {self.observation_size}, {action}, environment {self.environment!r})"
         )
 
     @property
@@ -227,9 +260,14 @@ class Dataset:
         return int(self.observation.shape[1])
 
     @property
+    def discrete(self) -> bool:
+        """Whether actions are choices, numbered from 0, rather than vectors."""
+        return self.num_actions is not None
+
+    @property
     def action_size(self) -> int:
-        """Width A of an action."""
-        return int(self.action.shape[1])
+        """Width A of an action as a network takes it: its dimensions, or the number of choices (one-hot)."""
+        return int(self.action.shape[1]) if self.num_actions is None else self.num_actions
 
     @cached_property
     def episode_ends(self) -> np.ndarray:
@@ -291,11 +329,47 @@ class Dataset:
         for key in (*ARRAYS, "action_low", "action_high"):
             value: np.ndarray = getattr(self, key)
             digest.update(f"{key}{value.shape}".encode())
-            digest.update(np.ascontiguousarray(value, "?" if value.dtype == bool else "<f4").tobytes())
+            kind = {"b": "?", "i": "<i4"}.get(value.dtype.kind, "<f4")
+            digest.update(np.ascontiguousarray(value, kind).tobytes())
+        if self.observation_offset is not None and self.observation_scale is not None:
+            for value in (self.observation_offset, self.observation_scale):
+                digest.update(np.ascontiguousarray(value, "<f4").tobytes())
         return digest.hexdigest()
 
+    def raw(self, observation: ArrayLike) -> np.ndarray:
+        """Stored observations [..., O] as they were logged, float32."""
+        values = np.asarray(observation, np.float32)
+        if self.observation_offset is None or self.observation_scale is None:
+            return values
+        return values * self.observation_scale + self.observation_offset
+
+    def standardised(self) -> Dataset:
+        """The same data with observations of mean 0 and standard deviation 1 (a constant stays at 0).
+
+        ``observation_offset`` and ``observation_scale`` remember how, so that policies still take observations as they
+        were logged.
+        """
+        if self.observation_offset is not None:
+            return self
+        mean = self.observation.mean(axis=0, dtype=np.float64)
+        std = self.observation.std(axis=0, dtype=np.float64)
+        offset = mean.astype(np.float32)
+        scale = np.where(std > 1e-6 * np.maximum(1.0, np.abs(mean)), std, 1.0).astype(np.float32)
+        return replace(
+            self,
+            observation=(self.observation - offset) / scale,
+            next_observation=(self.next_observation - offset) / scale,
+            observation_offset=offset,
+            observation_scale=scale,
+        )
+
     def scaled_action(self) -> np.ndarray:
-        """Actions mapped linearly from [low, high] to [-1, 1], float32 [N, A]; unchanged where that is the range."""
+        """Actions mapped linearly from [low, high] to [-1, 1], float32 [N, A]; unchanged where that is the range.
+
+        Discrete actions are choices, not numbers: int32 [N], as they are.
+        """
+        if self.discrete:
+            return self.action
         if np.all(self.action_low == -1) and np.all(self.action_high == 1):
             return self.action
         low, high = self.action_low.astype(np.float64), self.action_high.astype(np.float64)
@@ -343,8 +417,12 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
         for what, mine, theirs in (
             ("observation width", head.observation_size, other.observation_size),
             ("action width", head.action_size, other.action_size),
+            ("number of discrete actions", head.num_actions, other.num_actions),
+            ("action_labels", head.action_labels, other.action_labels),
             ("environment", head.environment, other.environment),
             ("physics", head.physics, other.physics),
+            ("observation_offset", _listed(head.observation_offset), _listed(other.observation_offset)),
+            ("observation_scale", _listed(head.observation_scale), _listed(other.observation_scale)),
             ("action_low", head.action_low.tolist(), other.action_low.tolist()),
             ("action_high", head.action_high.tolist(), other.action_high.tolist()),
         ):
@@ -366,6 +444,10 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
         provenance={"loader": "concatenate", "parts": [dict(each.provenance, name=each.name) for each in datasets]},
         extras={key: np.concatenate([each.extras[key] for each in datasets]) for key in shared},
     )
+
+
+def _listed(value: np.ndarray | None) -> list[float] | None:
+    return None if value is None else value.tolist()
 
 
 def _read_only(value: np.ndarray) -> np.ndarray:
@@ -405,6 +487,34 @@ def _matrix(value: ArrayLike, key: str, where: str) -> np.ndarray:
     if array.ndim != 2 or array.shape[1] == 0:
         raise SappError(f"{where}: {key} has shape {array.shape}; it must be (rows, width) with width 1 or more")
     return _finite(array, key, where)
+
+
+def _choices(count: int | None, labels: Sequence[str] | None, where: str) -> tuple[int | None, tuple[str, ...] | None]:
+    """The number of discrete actions and their names, checked against each other."""
+    names = None if labels is None else tuple(str(label) for label in labels)
+    if names is not None and len(set(names)) != len(names):
+        double = next(name for name in names if names.count(name) > 1)
+        raise SappError(f"{where}: action label {double!r} appears more than once; give each action its own")
+    if count is None:
+        count = None if names is None else len(names)
+    if count is not None and int(count) < 1:
+        raise SappError(f"{where}: num_actions is {count}; it must be 1 or more")
+    if names is not None and count is not None and len(names) != count:
+        raise SappError(f"{where}: {len(names)} action labels for num_actions {count}; give one label per action")
+    return (None if count is None else int(count)), names
+
+
+def _chosen(value: ArrayLike, count: int, where: str) -> np.ndarray:
+    """Discrete actions as int32 [N]."""
+    array = _column(value, "action", where)
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (array >= 0) & (array < count)))
+    if len(wrong):
+        raise SappError(
+            f"{where}: action is {array[wrong[0]]} at row {wrong[0]}; the {count} discrete actions are whole numbers "
+            f"from 0 to {count - 1}"
+        )
+    return array.astype(np.int32)
 
 
 def _column(value: ArrayLike, key: str, where: str) -> np.ndarray:

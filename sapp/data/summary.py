@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,7 @@ class Summary:
         action_low: bounds.
         action_high: bounds.
         extras: name of each further array, and its width.
+        choices: share of each discrete action, by its label or number; empty where actions are continuous.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Summary:
     action_low: tuple[float, ...]
     action_high: tuple[float, ...]
     extras: dict[str, int]
+    choices: dict[str, float] = field(default_factory=dict)
 
 
 def summarise(dataset: Dataset) -> Summary:
@@ -115,10 +117,11 @@ def summarise(dataset: Dataset) -> Summary:
         rewards=_ranges(dataset.reward[:, None])[0],
         normalized_score=_scores(dataset),
         observation=_ranges(dataset.observation),
-        action=_ranges(dataset.action),
-        action_low=tuple(dataset.action_low.tolist()),
-        action_high=tuple(dataset.action_high.tolist()),
+        action=() if dataset.discrete else _ranges(dataset.action),
+        action_low=() if dataset.discrete else tuple(dataset.action_low.tolist()),
+        action_high=() if dataset.discrete else tuple(dataset.action_high.tolist()),
         extras={key: int(np.prod(value.shape[1:])) for key, value in dataset.extras.items()},
+        choices=_choices(dataset),
     )
 
 
@@ -143,7 +146,9 @@ def print_summary(summary: Summary, console: Console) -> None:
         "source": summary.source or "made in memory",
         "transitions": f"{summary.transitions:,}",
         "episodes": f"{summary.episodes:,}: {summary.terminals:,} end terminal, {summary.timeouts:,} time out",
-        "observation, action": f"{len(summary.observation)} and {len(summary.action)} dimensions",
+        "observation, action": f"{len(summary.observation)} dimensions and {len(summary.choices)} choices"
+        if summary.choices
+        else f"{len(summary.observation)} and {len(summary.action)} dimensions",
         "reward per step": f"{_short(rewards.minimum)} to {_short(rewards.maximum)}, "
         f"mean {_short(rewards.mean)} ± {_short(rewards.std)} (standard deviation)",
         "extras": ", ".join(f"{key} ({width})" for key, width in summary.extras.items()) or "none",
@@ -174,6 +179,13 @@ def print_summary(summary: Summary, console: Console) -> None:
         values = (_short(x) for x in (r.minimum, r.mean, r.std, r.maximum))
         dimensions.add_row(f"action {i}", *values, f"{_short(low)} to {_short(high)}")
     console.print(dimensions)
+    if summary.choices:
+        taken = Table(title="Actions (share of steps)", title_justify="left")
+        taken.add_column("action")
+        taken.add_column("share", justify="right")
+        for label, share in summary.choices.items():
+            taken.add_row(Text(label), f"{share:.1%}")
+        console.print(taken)
 
 
 def plot_summary(dataset: Dataset, path: str | Path) -> Path:
@@ -201,7 +213,10 @@ def plot_summary(dataset: Dataset, path: str | Path) -> Path:
     _histogram(axes[0, 0], dataset.episode_returns, "Episode returns", "return (sum of rewards)")
     _histogram(axes[0, 1], dataset.episode_lengths, "Episode lengths", "length (steps)")
     _spans(axes[1, 0], dataset.observation, "Observations", "C0")
-    _spans(axes[1, 1], dataset.action, "Actions", "C1", dataset.action_low, dataset.action_high)
+    if dataset.discrete:
+        _bars(axes[1, 1], _choices(dataset))
+    else:
+        _spans(axes[1, 1], dataset.action, "Actions", "C1", dataset.action_low, dataset.action_high)
     write_aside(path, lambda aside: figure.savefig(aside, format=kind, dpi=150))
     return path
 
@@ -214,6 +229,20 @@ def _ranges(values: np.ndarray) -> tuple[Range, ...]:
         values.max(axis=0),
     )
     return tuple(Range(*(float(x) for x in row)) for row in zip(*columns, strict=True))
+
+
+def _choices(dataset: Dataset) -> dict[str, float]:
+    if dataset.num_actions is None:
+        return {}
+    labels = dataset.action_labels or tuple(str(number) for number in range(dataset.num_actions))
+    shares = np.bincount(dataset.action, minlength=dataset.num_actions) / dataset.size
+    return dict(zip(labels, shares.tolist(), strict=True))
+
+
+def _bars(axis: Any, choices: dict[str, float]) -> None:
+    axis.bar(list(choices), list(choices.values()), color="C1", alpha=0.75)
+    axis.set(title="Actions", ylabel="share of steps")
+    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _scores(dataset: Dataset) -> Quantiles | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -13,6 +13,17 @@ import numpy as np
 
 from sapp.data.dataset import ACTION_SLACK, Dataset
 from sapp.data.files import Options, did_you_mean, given, one_line, provenance, readable, require_file
+from sapp.data.repair import (
+    CHOICES,
+    drop_copies,
+    flags_of_text,
+    forward_fill,
+    gap_rows,
+    labels_of,
+    needs_scaling,
+    rows_after,
+    split_at,
+)
 from sapp.errors import SappError
 
 _VECTORS = {
@@ -49,6 +60,15 @@ class Columns:
         log_prob: log-density of the behaviour policy; becomes an extra.
         action_low: bounds of the action columns, where they are not -1 and 1.
         action_high: likewise.
+        action_kind: "continuous" or "discrete"; by default text is discrete and numbers are continuous.
+        action_labels: all discrete actions by name, in the order that numbers them; by default those that occur,
+            sorted.
+        missing: what to do about empty values: "error" (default), "fill" observations with the last known one of the
+            episode, or "drop" the whole episode.
+        gaps: what to do where steps are missing in time: "split" the episode there (default), "cut" off what follows,
+            "keep" it as if nothing were missing, or "error".
+        scale: "auto" (default) standardises features if they are far from unit size, "standard" always, "none" never.
+            Columns recognised by their names, without a mapping, are left as they are.
     """
 
     observation: Sequence[str]
@@ -62,8 +82,17 @@ class Columns:
     log_prob: str | None = None
     action_low: Sequence[float] | float | None = None
     action_high: Sequence[float] | float | None = None
+    action_kind: str | None = None
+    action_labels: Sequence[str] | None = None
+    missing: str | None = None
+    gaps: str | None = None
+    scale: str | None = None
 
     def __post_init__(self) -> None:
+        for key, choices in CHOICES.items():
+            value = getattr(self, key)
+            if value is not None and value not in choices:
+                raise SappError(f"columns: {key} is {value!r}; use one of {', '.join(choices)}")
         for key in ("observation", "action", "next_observation"):
             value = getattr(self, key)
             if isinstance(value, str):
@@ -90,7 +119,13 @@ class Columns:
             if not mapping.get(key):
                 raise SappError(f"{where}: {key!r} is missing; say which columns hold it")
         plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in mapping.items()}
-        return cls(**plain)
+        labels = plain.get("action_labels")
+        if labels is not None and (isinstance(labels, str) or not all(isinstance(each, str) for each in labels)):
+            raise SappError(f"{where}: action_labels = {labels!r} is not a list of names; put names in quotes")
+        try:
+            return cls(**plain)
+        except SappError as error:
+            raise SappError(str(error).replace("columns:", f"{where}:", 1)) from None
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Columns:
@@ -149,7 +184,7 @@ def load_table(
     """
     path = Path(path)
     require_file(path)
-    table = _read(path)
+    table, repairs = _read(path)
     names = list(table.column_names)
     if double := sorted({name for name in names if names.count(name) > 1}):
         raise SappError(f"{path}: column {double[0]!r} appears more than once; rename one")
@@ -157,32 +192,17 @@ def load_table(
     if table.num_rows == 0:
         raise SappError(f"{path}: no rows below the header; give at least one step")
     _require(mapping, names, path)
-
-    def vector(key: str) -> np.ndarray:
-        chosen = getattr(mapping, key)
-        parts = [_numbers(table, name, path) for name in chosen]
-        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
-
-    def scalar(key: str) -> np.ndarray | None:
-        name = getattr(mapping, key)
-        return None if name is None else _numbers(table, name, path)
-
-    arrays: dict[str, np.ndarray | None] = {key: vector(key) for key in ("observation", "action")}
-    arrays |= {key: scalar(key) for key in ("reward", "terminal", "timeout", "log_prob")}
-    arrays["next_observation"] = vector("next_observation") if mapping.next_observation else None
-    arrays["episode"] = _identities(table, mapping.episode, path)
+    log = _Log.read(table, mapping, path, repairs)
     notes: dict[str, Any] = {**provenance(path, _kind(path)), "columns": _as_json(mapping)}
     source = str(path)
-    order = _order(table, arrays["episode"], mapping, path)
-    if order is not None:
-        arrays = {key: None if value is None else value[order] for key, value in arrays.items()}
+    if log.sort(table, mapping, path):
         source += " (rows counted after sorting by episode)"
         notes["sorted_by"] = [name for name in (mapping.episode, mapping.time) if name]
-    observation, action, reward = arrays["observation"], arrays["action"], arrays["reward"]
-    assert observation is not None
-    assert action is not None
-    assert reward is not None
-    terminal, timeout = arrays["terminal"], arrays["timeout"]
+    log.mend_gaps(mapping, path)
+    log.mend_missing(mapping, path)
+    arrays = log.arrays
+    action = arrays["action"]
+    terminal, timeout = arrays.get("terminal"), arrays.get("timeout")
     if terminal is None:
         if mapping.episode is None and timeout is None:
             raise SappError(f"{path}: no terminal, timeout or episode column; one is needed to tell episodes apart")
@@ -192,34 +212,274 @@ def load_table(
         terminal = np.where(timeout == 1, 0, terminal)
     chosen = {"name": path.name.split(".")[0], **given(options)}
     low, high = chosen.pop("action_low", mapping.action_low), chosen.pop("action_high", mapping.action_high)
-    if low is None and high is None:
+    if log.num_actions is not None:
+        low = high = None
+    elif low is None and high is None:
         low, high, inferred = _infer_bounds(action)
         if inferred:
             notes["action_bounds_inferred"] = {"dimensions": inferred, "low": low.tolist(), "high": high.tolist()}
-    log_prob = arrays["log_prob"]
-    return Dataset.from_arrays(
-        observation,
+            repairs.append(
+                f"no action bounds are given: those of {', '.join(mapping.action)} are taken from the data; a policy "
+                f"will stay within them"
+            )
+    if repairs:
+        notes["repairs"] = repairs
+    log_prob = arrays.get("log_prob")
+    data = Dataset.from_arrays(
+        arrays["observation"],
         action,
-        reward,
+        arrays["reward"],
         terminal,
-        next_observation=arrays["next_observation"],
+        next_observation=arrays.get("next_observation"),
         timeout=timeout,
-        episode=arrays["episode"],
+        episode=arrays.get("episode"),
         action_low=-1.0 if low is None else low,
         action_high=1.0 if high is None else high,
         extras={} if log_prob is None else {"log_prob": log_prob},
         provenance=notes,
         source=source,
+        num_actions=log.num_actions,
+        action_labels=log.labels,
         **chosen,
     )
+    return data if columns is None else _scaled(data, mapping)
+
+
+def _scaled(data: Dataset, mapping: Columns) -> Dataset:
+    """Standardised, where the mapping or the data ask for it; the provenance says why."""
+    scale = mapping.scale or "auto"
+    why = needs_scaling(data.observation) if scale == "auto" else "the column mapping asks for it"
+    if scale == "none" or why is None:
+        return data
+    text = f"features are standardised to mean 0 and deviation 1 ({why}); policies still take them as logged"
+    notes = {**data.provenance, "repairs": [*data.provenance.get("repairs", []), text]}
+    return replace(data.standardised(), provenance=notes)
+
+
+@dataclass
+class _Log:
+    """A table's columns as arrays of N rows, by our names, on their way to a dataset; ``repairs``: what was done."""
+
+    arrays: dict[str, np.ndarray]
+    time: np.ndarray | None
+    row: np.ndarray
+    labels: list[str] | None
+    num_actions: int | None
+    repairs: list[str]
+
+    @classmethod
+    def read(cls, table: Any, mapping: Columns, path: Path, repairs: list[str]) -> _Log:
+        """Read every column that the mapping names."""
+        loose = (mapping.missing or "error") != "error"
+        arrays: dict[str, np.ndarray] = {}
+
+        def vector(key: str) -> np.ndarray:
+            parts = [_numbers(table, name, path, loose) for name in getattr(mapping, key)]
+            return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+        arrays["observation"] = vector("observation")
+        arrays["action"], labels, count = _actions(table, mapping, path, loose, repairs)
+        if mapping.next_observation:
+            arrays["next_observation"] = vector("next_observation")
+        # rewards are read with gaps: those that come at the end only are often empty before it
+        arrays["reward"] = _numbers(table, mapping.reward, path, True)
+        for key in ("terminal", "timeout"):
+            name = getattr(mapping, key)
+            if name is not None:
+                arrays[key] = _flag_column(table, name, path, repairs)
+        if mapping.log_prob is not None:
+            arrays["log_prob"] = _numbers(table, mapping.log_prob, path, loose)
+        episode = _identities(table, mapping.episode, path)
+        if episode is not None:
+            arrays["episode"] = episode
+        return cls(arrays, None, np.arange(table.num_rows), labels, count, repairs)
+
+    def take(self, rows: np.ndarray) -> None:
+        """Keep these rows, in this order."""
+        self.arrays = {key: value[rows] for key, value in self.arrays.items()}
+        self.time = None if self.time is None else self.time[rows]
+        self.row = self.row[rows]
+
+    def sort(self, table: Any, mapping: Columns, path: Path) -> bool:
+        """Bring episodes together, in time; leave out exact copies of rows. Returns whether rows moved."""
+        episode = self.arrays.get("episode")
+        if episode is None:
+            return False
+        _, first, code = np.unique(episode, return_index=True, return_inverse=True)
+        if mapping.time is None:
+            order = np.argsort(first[code], kind="stable")
+        else:
+            time = self.time = _times(table, mapping.time, path)
+            order = np.lexsort((time, code))
+            order, copies, conflict = drop_copies(order, code, time, self.arrays)
+            if conflict is not None:
+                raise SappError(
+                    f"{path}: {mapping.episode} {episode[conflict]} has {mapping.time} {time[conflict]} twice, again "
+                    f"at row {conflict}; remove the copy or map another time column"
+                )
+            if copies:
+                self.repairs.append(f"{copies} exact copies of rows were left out")
+        moved = not np.array_equal(order, np.arange(len(order)))
+        if moved and np.any(np.diff(order) < 0):
+            self.repairs.append(f"rows were sorted by {' and '.join(n for n in (mapping.episode, mapping.time) if n)}")
+        self.take(order)
+        return moved
+
+    def mend_gaps(self, mapping: Columns, path: Path) -> None:
+        """Missing steps in time, by the mapping's choice."""
+        episode, what = self.arrays.get("episode"), mapping.gaps or "split"
+        if episode is None or self.time is None or what == "keep":
+            return
+        rows, usual = gap_rows(episode, self.time)
+        if usual is None and np.any(episode[1:] == episode[:-1]):
+            self.repairs.append(f"{mapping.time} goes on in uneven steps: every row counts as one step")
+        if not len(rows):
+            return
+        row = int(rows[0])
+        count = len(np.unique(episode[rows]))
+        place = f"{len(rows)} gaps in time in {count} episodes (the first before row {self.row[row]}, "
+        place += (
+            f"{mapping.episode} {episode[row]}, {mapping.time} {self.time[row]}; steps are usually {usual:g} apart)"
+        )
+        if what == "error":
+            raise SappError(f"{path}: {place}; mend them, or choose gaps = 'split', 'cut' or 'keep'")
+        if what == "cut":
+            keep = ~rows_after(episode, rows)
+            self.repairs.append(f"{place}: what follows a gap was cut off, {np.count_nonzero(~keep)} rows")
+            self.take(np.flatnonzero(keep))
+            # the step before the gap has no successor in the log: the episode ends there without a terminal
+            return
+        self.repairs.append(f"{place}: episodes were split there; what follows a gap counts as an episode of its own")
+        self.arrays["episode"] = split_at(episode, rows)
+
+    def mend_missing(self, mapping: Columns, path: Path) -> None:
+        """Empty values, by the mapping's choice; rewards that come at the end of episodes only are 0 before it."""
+        self._mend_rewards(mapping, path)
+        what = mapping.missing or "error"
+        if what == "error":
+            return
+        episode = self.arrays.get("episode")
+        if episode is None:
+            raise SappError(f"{path}: missing = {what!r} needs an episode column; name it, or mend the empty values")
+        if what == "fill":
+            for key in ("observation", "next_observation"):
+                if key in self.arrays:
+                    self.arrays[key], filled = forward_fill(self.arrays[key], episode)
+                    if filled:
+                        self.repairs.append(f"{filled} empty values of {key} were filled with the last known ones")
+        bad = np.zeros(len(episode), bool)
+        for key, value in self.arrays.items():
+            if value.dtype.kind == "f":
+                missing = np.isnan(value).reshape(len(value), -1).any(1)
+                if missing.any() and what == "fill":
+                    row = int(np.argmax(missing))
+                    raise SappError(
+                        f"{path}: {key} is empty at row {self.row[row]} and cannot be filled; mend it, or choose "
+                        f"missing = 'drop'"
+                    )
+                bad |= missing
+        if bad.any():
+            lost = np.unique(episode[bad])
+            keep = ~np.isin(episode, lost)
+            if not keep.any():
+                raise SappError(f"{path}: every episode has empty values; mend them, nothing would be left")
+            self.repairs.append(
+                f"{len(lost)} of {len(np.unique(episode))} episodes were dropped for empty values, "
+                f"{np.count_nonzero(~keep)} rows (the first: {mapping.episode} {lost[0]})"
+            )
+            self.take(np.flatnonzero(keep))
+
+    def _mend_rewards(self, mapping: Columns, path: Path) -> None:
+        reward = self.arrays["reward"]
+        empty = np.isnan(reward)
+        if not empty.any():
+            return
+        episode, terminal = self.arrays.get("episode"), self.arrays.get("terminal")
+        last = np.zeros(len(reward), bool)
+        last[-1] = True
+        if episode is not None:
+            last[:-1] |= episode[1:] != episode[:-1]
+        elif terminal is not None:
+            last |= terminal == 1
+        if not empty[last].any():
+            self.arrays["reward"] = np.where(empty, 0.0, reward)
+            self.repairs.append(f"{np.count_nonzero(empty)} empty rewards before the ends of episodes were taken as 0")
+        elif (mapping.missing or "error") != "drop":
+            row = int(self.row[np.argmax(empty)])
+            raise SappError(
+                f"{path}: column {mapping.reward!r} is empty or NaN at row {row}; fill it or drop that episode"
+            )
+
+
+def _actions(
+    table: Any, mapping: Columns, path: Path, loose: bool, repairs: list[str]
+) -> tuple[np.ndarray, list[str] | None, int | None]:
+    """Actions, their labels and how many there are, where they are discrete."""
+    kind, columns = mapping.action_kind, mapping.action
+    column = table.column(columns[0]).combine_chunks()
+    text = not _is_number(column.type) and not _is_list(column.type) and _holds_words(column)
+    wanted = kind == "discrete" or mapping.action_labels is not None or (kind is None and text and len(columns) == 1)
+    if not wanted:
+        parts = [_numbers(table, name, path, loose) for name in columns]
+        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), None, None
+    if len(columns) != 1:
+        raise SappError(f"{path}: {len(columns)} columns are mapped to a discrete action; name one column")
+    if text or mapping.action_labels is not None:
+        _no_gaps(column, columns[0], path)
+        numbers, labels = labels_of(column.to_pylist(), mapping.action_labels, columns[0], str(path))
+        if mapping.action_labels is None:
+            listed = ", ".join(f"{label} = {number}" for number, label in enumerate(labels[:10]))
+            repairs.append(f"actions in words were numbered: {listed}{' …' if len(labels) > 10 else ''}")
+        return numbers, labels, len(labels)
+    values = _numbers(table, columns[0], path)
+    count = int(values.max()) + 1 if len(values) and np.all(values >= 0) else 1
+    return values, None, count
+
+
+def _holds_words(column: Any) -> bool:
+    """Whether a text column holds words, not numbers with a slip among them."""
+    import itertools
+
+    def is_number(value: Any) -> bool:
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            return False
+        return True
+
+    some = list(itertools.islice((value for value in column.to_pylist() if value is not None), 1000))
+    return bool(some) and not any(is_number(value) for value in some)
+
+
+def _flag_column(table: Any, name: str, path: Path, repairs: list[str]) -> np.ndarray:
+    column = table.column(name).combine_chunks()
+    if _is_number(column.type):
+        return _numbers(table, name, path)
+    _no_gaps(column, name, path)
+    found = flags_of_text(column.to_pylist(), name, str(path))
+    repairs.append(f"column {name!r} holds words: yes and true were taken as 1, no and false as 0")
+    return found
+
+
+def _times(table: Any, name: str, path: Path) -> np.ndarray:
+    column = table.column(name).combine_chunks()
+    _no_gaps(column, name, path)
+    time = np.asarray(column.to_numpy(zero_copy_only=False))
+    if time.dtype == object:
+        row, text = _first_text(column)
+        raise SappError(f"{path}: column {name!r} is {text!r} at row {row}, not a number or a date; mend it")
+    return time
 
 
 def _kind(path: Path) -> str:
     return "parquet" if path.suffix.lower() == ".parquet" else "csv"
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path) -> tuple[Any, list[str]]:
+    """The table, and what was done to read it."""
     import pyarrow as pa
+
+    repairs: list[str] = []
 
     def read() -> Any:
         if _kind(path) == "parquet":
@@ -230,9 +490,16 @@ def _read(path: Path) -> Any:
                 return pyarrow.parquet.read_table(file)
         import pyarrow.csv
 
-        return pyarrow.csv.read_csv(path)
+        found = pyarrow.csv.read_csv(path)
+        if len(found.column_names) == 1:
+            header = found.column_names[0]
+            for mark, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+                if header.count(mark) >= 2:
+                    repairs.append(f"columns are separated by {word}, not commas: read as such")
+                    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(delimiter=mark))
+        return found
 
-    return readable(path, _kind(path), read, (pa.ArrowException, OSError, ValueError))
+    return readable(path, _kind(path), read, (pa.ArrowException, OSError, ValueError)), repairs
 
 
 def _mapping(columns: Columns | Mapping[str, Any] | str | Path | None, names: Sequence[str], where: str) -> Columns:
@@ -255,14 +522,23 @@ def _require(mapping: Columns, names: Sequence[str], path: Path) -> None:
         raise SappError(f"{path}: time is {mapping.time!r} but no episode column is given; name it, or leave time out")
 
 
-def _numbers(table: Any, name: str, path: Path) -> np.ndarray:
-    """A column as numbers: [N], or [N, width] for a column of lists."""
+def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _numbers(table: Any, name: str, path: Path, loose: bool = False) -> np.ndarray:
+    """A column as numbers: [N], or [N, width] for a column of lists; with ``loose``, empty values are NaN."""
     column = table.column(name).combine_chunks()
-    _no_gaps(column, name, path)
     kind = column.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    if loose and _is_number(kind):
+        values = np.asarray(column.cast("float64").to_numpy(zero_copy_only=False))
+        if np.isinf(values).any():
+            _finite(np.where(np.isnan(values), 0.0, values), name, path)
+        return values
+    _no_gaps(column, name, path)
+    if _is_list(kind):
         lengths = np.array([len(item) for item in column])
         other = np.flatnonzero(lengths != lengths[0])
         if len(other):
@@ -323,33 +599,6 @@ def _identities(table: Any, name: str | None, path: Path) -> np.ndarray | None:
     _no_gaps(column, name, path)
     values = np.asarray(column.to_numpy(zero_copy_only=False))
     return values.astype(str) if values.dtype == object else values
-
-
-def _order(table: Any, episode: np.ndarray | None, mapping: Columns, path: Path) -> np.ndarray | None:
-    """The order that brings episodes together (and sorts them by time), or None where rows already are in it."""
-    if episode is None:
-        return None
-    _, first, code = np.unique(episode, return_index=True, return_inverse=True)
-    if mapping.time is None:
-        order = np.argsort(first[code], kind="stable")
-    else:
-        column = table.column(mapping.time).combine_chunks()
-        _no_gaps(column, mapping.time, path)
-        time = np.asarray(column.to_numpy(zero_copy_only=False))
-        if time.dtype == object:
-            row, text = _first_text(column)
-            raise SappError(
-                f"{path}: column {mapping.time!r} is {text!r} at row {row}, not a number or a date; mend it"
-            )
-        order = np.lexsort((time, code))
-        same = np.flatnonzero((code[order][1:] == code[order][:-1]) & (time[order][1:] == time[order][:-1]))
-        if len(same):
-            row = int(order[same[0] + 1])
-            raise SappError(
-                f"{path}: {mapping.episode} {episode[row]} has {mapping.time} {time[row]} twice, again at row {row}; "
-                f"remove the copy or map another time column"
-            )
-    return None if np.array_equal(order, np.arange(len(order))) else order
 
 
 def _infer_bounds(action: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:

@@ -49,12 +49,45 @@ def evaluate(
         seed: of the starts.
         progress: called after each step with (steps done, time limit).
     """
+    returns, _, lengths = _play(act, environment, members, episodes, seed, 1.0, progress)
+    return Rollouts(returns, lengths)
+
+
+class Discounted(NamedTuple):
+    """What ``evaluate_discounted`` measured, each [members, episodes]: Σ γᵗ r, Σ r and steps."""
+
+    discounted: npt.NDArray[np.float64]
+    returns: npt.NDArray[np.float64]
+    lengths: npt.NDArray[np.int64]
+
+
+def evaluate_discounted(
+    act: Act, environment: BatchEnvironment, members: int, episodes: int, seed: int, discount: float
+) -> Discounted:
+    """Plays as ``evaluate`` does, and also sums rewards discounted: the truth that off-policy estimates are held to.
+
+    What the time limit cuts off is missing from it: γ to the power of the limit should be small.
+    """
+    returns, discounted, lengths = _play(act, environment, members, episodes, seed, discount, None)
+    return Discounted(discounted, returns, lengths)
+
+
+def _play(
+    act: Act,
+    environment: BatchEnvironment,
+    members: int,
+    episodes: int,
+    seed: int,
+    discount: float,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Returns, discounted returns and lengths, each [members, episodes]."""
     if members < 1 or episodes < 1:
         raise SappError(f"cannot evaluate {members} policies for {episodes} episodes: both must be at least 1")
     shape = (members, episodes)
     count = members * episodes
     observation = environment.reset(count, seed, np.tile(np.arange(episodes), members))
-    returns, lengths = np.zeros(count), np.zeros(count, np.int64)
+    returns, discounted, lengths = np.zeros(count), np.zeros(count), np.zeros(count, np.int64)
     active = np.ones(count, bool)
     for time in range(environment.max_episode_steps):
         action = np.asarray(act(np.asarray(observation, np.float32).reshape(*shape, -1)))
@@ -65,13 +98,14 @@ def evaluate(
             )
         observation, reward, terminal = environment.step(action.reshape(count, -1), active)
         returns[active] += reward[active]
+        discounted[active] += discount**time * reward[active]
         lengths[active] += 1
         active &= ~(terminal | environment.truncated)
         if progress is not None:
             progress(time + 1, environment.max_episode_steps)
         if not active.any():
             break
-    return Rollouts(returns.reshape(shape), lengths.reshape(shape))
+    return returns.reshape(shape), discounted.reshape(shape), lengths.reshape(shape)
 
 
 def evaluate_one(

@@ -100,9 +100,7 @@ def paired_difference(
     return bootstrap_interval(one - other, seed, strata, None, confidence, resamples)
 
 
-def seeds_and_episodes(
-    values: npt.ArrayLike, seed: int, confidence: float = 0.95, resamples: int = 10_000
-) -> Interval:
+def seeds_and_episodes(values: npt.ArrayLike, seed: int, confidence: float = 0.95, resamples: int = 10_000) -> Interval:
     """The mean of scores [seeds, episodes] with a bootstrap interval that draws both seeds and episodes anew.
 
     Episodes of one policy are not independent evidence about the algorithm: drawing over all of them alike gives

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.networks import GaussianActor
+from sapp.networks import Policy
 from sapp.spec import Batch, Spec
 
 Metrics = dict[str, Array]
@@ -34,13 +34,11 @@ class StateWeights(eqx.Module):
         """Initial state of the estimator (nothing, unless it learns)."""
         return ()
 
-    def update(
-        self, state: Any, batch: Batch, policy: GaussianActor, discount: Array, key: Array
-    ) -> tuple[Any, Metrics]:
+    def update(self, state: Any, batch: Batch, policy: Policy, discount: Array, key: Array) -> tuple[Any, Metrics]:
         """One learning step towards the current policy's ratios."""
         return state, {}
 
-    def weights(self, state: Any, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """Weights [B] of the batch's states, without gradient, and what to log."""
         raise TypeError(f"{type(self).__name__} must define weights()")
 
@@ -48,6 +46,6 @@ class StateWeights(eqx.Module):
 class Uniform(StateWeights):
     """w(s) = 1: the algorithm as published."""
 
-    def weights(self, state: Any, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """Ones."""
         return jnp.ones_like(batch.reward), {}

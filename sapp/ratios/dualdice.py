@@ -11,7 +11,8 @@ import optax
 from jax import Array
 
 from sapp.errors import SappError, check_ranges
-from sapp.networks import MLP, BehaviourDensity, GaussianActor, StateActionNetwork
+from sapp.networks import MLP, BehaviourDensity, Policy, StateActionNetwork
+from sapp.networks.categorical import CategoricalActor, one_hot
 from sapp.ratios.base import Metrics, StateWeights
 from sapp.ratios.transforms import LogMinMax, Transform
 from sapp.spec import Batch, Spec
@@ -39,7 +40,7 @@ class DualDICEState(eqx.Module):
     nu: StateActionNetwork
     zeta: StateActionNetwork
     ratio: MLP
-    behaviour: BehaviourDensity | None
+    behaviour: BehaviourDensity | CategoricalActor | None
     multiplier: Array
     optimiser: Any
     health: Health
@@ -61,6 +62,9 @@ class DualDICE(StateWeights):
       * ``regression``: g(s) ≈ E_{a~β}[ζ(s,a)] = ω(s), by minimising E[g − ζ·log g]; needs no density (our default);
       * ``density``: ω = ζ(s,a)·β̂(a|s)/π(a|s) at the logged action, β̂ by maximum likelihood (the paper's formula);
       * ``zeta``: ζ(s,a) itself.
+
+    Where actions are discrete, networks take them one-hot, and a', a₀ are not drawn but summed out exactly:
+    Σ_b π(b|s')·ν(s',b).
 
     The networks compute in float32 at highest matrix precision whatever the rest uses: ν(s,a) − γν(s',a') is a small
     difference of large numbers.
@@ -126,7 +130,7 @@ class DualDICE(StateWeights):
         nu = StateActionNetwork(keys[0], *sizes, self.hidden)
         zeta = StateActionNetwork(keys[1], *sizes, self.hidden, scale=1e-2, bias=one)
         ratio = MLP(keys[2], sizes[0], self.hidden, 1, scale=1e-2, bias=0.0)
-        behaviour = BehaviourDensity(keys[3], *sizes, self.hidden, self.components) if self.route == "density" else None
+        behaviour = self._density(keys[3], spec) if self.route == "density" else None
         multiplier = jnp.float32(0.0)
         zero = jnp.float32(0.0)
         return DualDICEState(
@@ -141,6 +145,11 @@ class DualDICE(StateWeights):
             std=spec.observation_std,
         )
 
+    def _density(self, key: Array, spec: Spec) -> BehaviourDensity | CategoricalActor:
+        if spec.discrete:
+            return CategoricalActor(MLP(key, spec.observation_size, self.hidden, spec.action_size))
+        return BehaviourDensity(key, spec.observation_size, spec.action_size, self.hidden, self.components)
+
     def _adam(self) -> optax.GradientTransformation:
         return optax.scale_by_adam(b1=self.adam_b1, b2=self.adam_b2)
 
@@ -152,7 +161,8 @@ class DualDICE(StateWeights):
 
     def zeta(self, state: DualDICEState, observation: Array, action: Array) -> Array:
         """Estimated state-action ratio ζ [B]."""
-        return self.positive(state.zeta((observation - state.mean) / state.std, action))
+        vector = network_action(state.zeta, action)
+        return self.positive(state.zeta((observation - state.mean) / state.std, vector))
 
     def saddle(
         self,
@@ -175,24 +185,51 @@ class DualDICE(StateWeights):
         value, next_values, initial = jnp.split(values, [count, count * (1 + samples)])
         next_value = jnp.mean(next_values.reshape(count, samples), axis=1)
         ratio = self.positive(zeta(batch.observation, batch.action))
-        residual = value - discount * (1.0 - batch.terminal) * next_value - multiplier
-        j = jnp.mean(residual * ratio - 0.5 * jnp.square(ratio)) - (1.0 - discount) * jnp.mean(initial) + multiplier
+        j = saddle_value(value, next_value, initial, ratio, batch.terminal, multiplier, discount)
+        return j, (value, ratio)
+
+    def discrete_saddle(
+        self,
+        nu: StateActionNetwork,
+        zeta: StateActionNetwork,
+        multiplier: Array,
+        batch: Batch,
+        next_probs: Array,
+        initial_probs: Array,
+        discount: Array,
+    ) -> tuple[Array, tuple[Array, Array]]:
+        """J(ν, ζ) as ``saddle`` has it, with a' and a₀ summed out under the policy's probabilities [B, n]."""
+        count, size = next_probs.shape
+        choices = jnp.broadcast_to(jnp.eye(size), (2 * count, size, size))
+        states = jnp.concatenate([batch.next_observation, batch.initial_observation])
+        values = jnp.sum(nu(states, choices) * jnp.concatenate([next_probs, initial_probs]), axis=-1)
+        next_value, initial = values[:count], values[count:]
+        action = one_hot(batch.action, size)
+        value = nu(batch.observation, action)
+        ratio = self.positive(zeta(batch.observation, action))
+        j = saddle_value(value, next_value, initial, ratio, batch.terminal, multiplier, discount)
         return j, (value, ratio)
 
     def update(
-        self, state: DualDICEState, batch: Batch, policy: GaussianActor, discount: Array, key: Array
+        self, state: DualDICEState, batch: Batch, policy: Policy, discount: Array, key: Array
     ) -> tuple[DualDICEState, Metrics]:
         """Simultaneous steps: ν (and λ) down, ζ up, g towards ζ's conditional mean, β̂ towards the data.
 
         A step that is not finite is not taken, so that a sick estimator can heal.
         """
         next_key, initial_key = jax.random.split(key)
-        next_action, _ = policy(batch.next_observation).sample_many(next_key, self.next_actions)
-        initial_action, _ = policy(batch.initial_observation).sample(initial_key)
+        objective: Any = self.saddle
+        if is_discrete(batch.action):
+            objective = self.discrete_saddle
+            next_action: Array = policy(batch.next_observation).probs
+            initial_action: Array = policy(batch.initial_observation).probs
+        else:
+            next_action, _ = policy(batch.next_observation).sample_many(next_key, self.next_actions)
+            initial_action, _ = policy(batch.initial_observation).sample(initial_key)
         batch = self._standardise(state, batch)
 
         def saddle(nu: StateActionNetwork, zeta: StateActionNetwork, multiplier: Array) -> Any:
-            return self.saddle(nu, zeta, multiplier, batch, next_action, initial_action, discount)
+            return objective(nu, zeta, multiplier, batch, next_action, initial_action, discount)
 
         gradient = jax.value_and_grad(saddle, argnums=(0, 1, 2), has_aux=True)
         (j, (value, zeta)), (nu_grad, zeta_grad, multiplier_grad) = gradient(state.nu, state.zeta, state.multiplier)
@@ -239,19 +276,19 @@ class DualDICE(StateWeights):
             "ratio/sick": health.sick.astype(jnp.float32),
         }
 
-    def ratio(self, state: DualDICEState, batch: Batch, policy: GaussianActor) -> Array:
+    def ratio(self, state: DualDICEState, batch: Batch, policy: Policy) -> Array:
         """State ratio ω [B] at the batch's rows, by the chosen route."""
         standard = self._standardise(state, batch)
         if self.route == "regression":
             return jnp.exp(log_ratio(state.ratio, standard.observation))
-        zeta = self.positive(state.zeta(standard.observation, standard.action))
+        zeta = self.positive(state.zeta(standard.observation, network_action(state.zeta, standard.action)))
         if state.behaviour is None:
             return zeta
         log_beta = state.behaviour.log_prob(standard.observation, standard.action)
         log_pi = policy(batch.observation).log_prob(batch.action)
         return zeta * jnp.exp(jnp.clip(log_beta - log_pi, -LOG_DENSITY_CLIP, LOG_DENSITY_CLIP))
 
-    def weights(self, state: DualDICEState, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+    def weights(self, state: DualDICEState, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """f(ω), or 1 while the estimator is sick."""
         ratio = self.ratio(state, batch, policy)
         weights, clamped = self.f(ratio)
@@ -289,6 +326,26 @@ class DualDICE(StateWeights):
         )
 
 
+def saddle_value(
+    value: Array, next_value: Array, initial: Array, ratio: Array, terminal: Array, multiplier: Array, discount: Array
+) -> Array:
+    """J = E_D[(ν − γ(1−terminal)·ν' − λ)·ζ − ζ²/2] − (1−γ)·E[ν₀] + λ from ν, ν', ζ [B] and ν₀ at the starts."""
+    residual = value - discount * (1.0 - terminal) * next_value - multiplier
+    return jnp.mean(residual * ratio - 0.5 * jnp.square(ratio)) - (1.0 - discount) * jnp.mean(initial) + multiplier
+
+
+def is_discrete(action: Array) -> bool:
+    """Whether a batch's actions are choices (integers) rather than vectors."""
+    return bool(jnp.issubdtype(action.dtype, jnp.integer))
+
+
+def network_action(network: StateActionNetwork, action: Array) -> Array:
+    """Actions as a network of state and action takes them: choices one-hot, vectors as they are."""
+    if not is_discrete(action):
+        return action
+    return one_hot(action, network.mlp.layers[0].weight.shape[0] - network.state_size)
+
+
 def log_ratio(network: MLP, observation: Array) -> Array:
     """log g(s), bounded so that its exponential stays finite."""
     return jnp.clip(network(observation)[..., 0], -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
@@ -300,6 +357,6 @@ def regression_loss(network: MLP, observation: Array, zeta: Array) -> Array:
     return jnp.mean(jnp.exp(h) - jax.lax.stop_gradient(zeta) * h)
 
 
-def behaviour_loss(behaviour: BehaviourDensity, batch: Batch) -> Array:
+def behaviour_loss(behaviour: BehaviourDensity | CategoricalActor, batch: Batch) -> Array:
     """Negative log-likelihood −E[log β̂(a|s)] of the logged actions."""
     return -jnp.mean(behaviour.log_prob(batch.observation, batch.action))

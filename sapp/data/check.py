@@ -1,0 +1,129 @@
+"""What is wrong with logs, and what is done about it: the loader's own account, and what it leaves to the reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sapp.data.dataset import Dataset
+from sapp.data.load import load
+from sapp.data.repair import needs_scaling
+
+FEW_EPISODES = 30
+RARE_ACTION = 0.01
+
+
+@dataclass(frozen=True)
+class Check:
+    """The result of looking at logs.
+
+    Attributes:
+        name: of the dataset.
+        summary: sizes, in a line.
+        repairs: what was done on loading, a sentence each.
+        warnings: what was found and left as it is, a sentence each.
+        algorithm: one that suits the actions.
+        fingerprint: of the dataset as it is trained on.
+    """
+
+    name: str
+    summary: str
+    repairs: list[str]
+    warnings: list[str]
+    algorithm: str
+    fingerprint: str
+
+
+def check(source: Any, columns: str | Path | None = None) -> Check:
+    """Load logs and give an account of them; what cannot be loaded raises ``SappError``, one line.
+
+    Args:
+        source: what ``sapp.load`` takes.
+        columns: TOML file that maps columns.
+    """
+    data = load(source, columns=columns) if columns is not None else load(source)
+    actions = f"{data.num_actions} discrete actions" if data.discrete else f"{data.action_size} action dimensions"
+    summary = (
+        f"{data.size:,} steps, {data.num_episodes:,} episodes ({int(data.terminal.sum()):,} end, "
+        f"{int(data.timeout.sum()):,} stop unfinished), {data.observation_size} features, {actions}"
+    )
+    algorithm = "discrete-cql" if data.discrete else "sa-cql"
+    return Check(data.name, summary, account(data), doubts(data), algorithm, data.fingerprint)
+
+
+def account(data: Dataset) -> list[str]:
+    """What the loader did, from the provenance."""
+    notes = data.provenance
+    lines = [str(each) for each in notes.get("repairs", [])]
+    if "timeouts_from" in notes:
+        lines.append(f"where episodes stop without ending was told from: {notes['timeouts_from']}")
+    dropped = int(notes.get("rows_dropped_without_successor", 0))
+    if dropped:
+        lines.append(
+            f"{dropped} rows were dropped: the last step of an episode that stops unfinished has no known next state"
+        )
+    if "terminal" in notes:
+        lines.append("no column says that an episode ended: every episode counts as going on after its last row")
+    return lines
+
+
+def doubts(data: Dataset) -> list[str]:
+    """What is worth knowing before training."""
+    lines = []
+    if data.num_episodes < FEW_EPISODES:
+        lines.append(f"only {data.num_episodes} episodes: estimates of a policy's value will be doubtful below 30")
+    constant = np.flatnonzero(data.observation.std(0) == 0)
+    if len(constant):
+        lines.append(f"feature {', '.join(map(str, constant))} never changes: it tells a policy nothing")
+    reward = data.reward
+    last = data.terminal | data.timeout
+    if np.all(reward == reward[0]):
+        lines.append(f"the reward is {reward[0]:g} in every row: there is nothing to learn from it")
+    elif data.size > data.num_episodes and np.all(reward[~last] == 0):
+        lines.append(
+            "rewards come at the ends of episodes only: values must travel back through whole episodes, which needs "
+            "more of them"
+        )
+    if data.observation_offset is None and (why := needs_scaling(data.observation)) is not None:
+        lines.append(f"features are far from unit size ({why}): set scale = 'standard' in a column mapping")
+    if data.discrete:
+        lines += _rare_actions(data)
+    else:
+        whole = [i for i in range(data.action_size) if _whole(data.action[:, i])]
+        if whole:
+            lines.append(
+                f"action dimension {', '.join(map(str, whole))} holds few whole numbers: if they are choices, set "
+                f"action_kind = 'discrete'"
+            )
+        edge = np.mean((data.action <= data.action_low) | (data.action >= data.action_high), axis=0)
+        for i in np.flatnonzero(edge > 0.5):
+            lines.append(f"action dimension {i} lies at its bounds in {edge[i]:.0%} of rows: are the bounds right?")
+    copies = data.size - len(np.unique(np.column_stack([data.observation, _columns(data), data.reward]), axis=0))
+    if copies > 0.2 * data.size:
+        lines.append(f"{copies:,} of {data.size:,} rows repeat another row's state, action and reward")
+    return lines
+
+
+def _columns(data: Dataset) -> np.ndarray:
+    return data.action[:, None] if data.discrete else data.action
+
+
+def _whole(values: np.ndarray) -> bool:
+    return bool(np.all(values == np.round(values)) and len(np.unique(values)) <= 25 and np.ptp(values) > 0)
+
+
+def _rare_actions(data: Dataset) -> list[str]:
+    assert data.num_actions is not None
+    shares = np.bincount(data.action, minlength=data.num_actions) / data.size
+    names = data.action_labels or tuple(str(number) for number in range(data.num_actions))
+    never = [name for name, share in zip(names, shares, strict=True) if share == 0]
+    rare = [name for name, share in zip(names, shares, strict=True) if 0 < share < RARE_ACTION]
+    lines = []
+    if never:
+        lines.append(f"never taken: {', '.join(never)}; nothing can be learned of it")
+    if rare:
+        lines.append(f"taken in fewer than 1 % of steps: {', '.join(rare)}")
+    return lines

@@ -1,0 +1,150 @@
+"""What is done about logs as they come: each function mends one thing and says so in a sentence, or refuses."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sapp.errors import SappError
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "action_kind": ("continuous", "discrete"),
+    "missing": ("error", "fill", "drop"),
+    "gaps": ("split", "cut", "keep", "error"),
+    "scale": ("auto", "standard", "none"),
+}
+"""What the options of a column mapping may say; the first is the default (``action_kind``: by the column)."""
+
+TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
+REGULAR = 0.7
+"""Share of steps in time that must be equal for the others to count as gaps."""
+FAR, UNEVEN = 100.0, 1_000.0
+"""Features beyond this size, or with deviations this far apart, are standardised."""
+
+
+def flags_of_text(values: Sequence[str], name: str, where: str) -> np.ndarray:
+    """Yes and no in words as 0 and 1."""
+    out = np.zeros(len(values))
+    for row, value in enumerate(values):
+        text = str(value).strip().lower()
+        if text not in TRUE + FALSE:
+            raise SappError(
+                f"{where}: column {name!r} is {value!r} at row {row}; flags must be 0/1, true/false or yes/no"
+            )
+        out[row] = text in TRUE
+    return out
+
+
+def labels_of(
+    values: Sequence[object], given: Sequence[str] | None, name: str, where: str
+) -> tuple[np.ndarray, list[str]]:
+    """Actions in words as numbers: the place in the given list, or in the sorted list of all that occur."""
+    texts = [str(value) for value in values]
+    labels = [str(each) for each in given] if given is not None else sorted(set(texts))
+    number = {label: index for index, label in enumerate(labels)}
+    for row, text in enumerate(texts):
+        if text not in number:
+            raise SappError(
+                f"{where}: column {name!r} is {text!r} at row {row}, which action_labels does not list "
+                f"({', '.join(labels[:10])}); add it or mend that row"
+            )
+    return np.array([number[text] for text in texts], np.int64), labels
+
+
+def drop_copies(
+    order: np.ndarray, code: np.ndarray, time: np.ndarray, columns: Mapping[str, np.ndarray]
+) -> tuple[np.ndarray, int, int | None]:
+    """Rows in order without exact copies (same episode, time and everything else).
+
+    Returns the order, how many copies were left out, and the row of the first that shares episode and time with another
+    but differs from it (None if there is none).
+    """
+    same = (code[order][1:] == code[order][:-1]) & (time[order][1:] == time[order][:-1])
+    if not same.any():
+        return order, 0, None
+    keep = np.ones(len(order), bool)
+    for place in np.flatnonzero(same) + 1:
+        row, before = order[place], order[place - 1]
+        equal = all(_equal(values[row], values[before]) for values in columns.values())
+        if not equal:
+            return order, 0, int(row)
+        keep[place] = False
+    return order[keep], int(np.count_nonzero(~keep)), None
+
+
+def _equal(one: object, other: object) -> bool:
+    first, second = np.asarray(one), np.asarray(other)
+    if first.dtype.kind == "f":
+        return bool(np.array_equal(first, second, equal_nan=True))
+    return bool(np.array_equal(first, second))
+
+
+def gap_rows(episode: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, float | None]:
+    """Rows before which steps are missing, and the usual step in time (None where times are irregular).
+
+    Rows are sorted. Where at least seven in ten steps in time are equal, a longer one is a gap.
+    """
+    seconds = (
+        time.astype("datetime64[us]").astype(np.int64) * 1e-6 if time.dtype.kind == "M" else time.astype(np.float64)
+    )
+    inside = episode[1:] == episode[:-1]
+    steps = np.diff(seconds)[inside]
+    if not len(steps):
+        return np.zeros(0, np.int64), None
+    usual = float(np.median(steps))
+    if usual <= 0 or np.mean(np.abs(steps - usual) <= 1e-3 * usual) < REGULAR:
+        return np.zeros(0, np.int64), None
+    long = inside & (np.diff(seconds) > 1.5 * usual)
+    return np.flatnonzero(long) + 1, usual
+
+
+def split_at(episode: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Episode numbers [N] that change where the id does and, besides, before each of ``rows``."""
+    change = np.concatenate([[False], episode[1:] != episode[:-1]])
+    change[rows] = True
+    return np.cumsum(change)
+
+
+def rows_after(episode: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which rows [N] lie at or after a gap of their episode."""
+    gap = np.zeros(len(episode), bool)
+    gap[rows] = True
+    starts = np.concatenate([[True], episode[1:] != episode[:-1]])
+    total = np.cumsum(gap)
+    before = np.maximum.accumulate(np.where(starts, total - gap, 0))
+    return total > before
+
+
+def forward_fill(values: np.ndarray, episode: np.ndarray) -> tuple[np.ndarray, int]:
+    """Missing numbers [N, O] replaced by the last known ones of the episode; leading ones by the first known.
+
+    What an episode never knows stays missing. Returns the values and how many were filled.
+    """
+    out = values.copy()
+    starts = np.concatenate([[0], np.flatnonzero(episode[1:] != episode[:-1]) + 1, [len(episode)]])
+    filled = 0
+    for first, last in itertools.pairwise(starts):
+        part = out[first:last]
+        for column in np.flatnonzero(np.isnan(part).any(0)):
+            known = np.flatnonzero(~np.isnan(part[:, column]))
+            if not len(known):
+                continue
+            missing = np.flatnonzero(np.isnan(part[:, column]))
+            place = np.searchsorted(known, missing, "right") - 1
+            part[missing, column] = part[known[np.maximum(place, 0)], column]
+            filled += len(missing)
+    return out, filled
+
+
+def needs_scaling(observation: np.ndarray) -> str | None:
+    """Why features should be standardised, in words; None where they need not be."""
+    mean, std = np.abs(observation.mean(0, dtype=np.float64)), observation.std(0, dtype=np.float64)
+    size = np.maximum(mean, std)
+    if size.max() > FAR:
+        return f"one is of size {size.max():.3g}"
+    alive = std[std > 1e-6 * np.maximum(1.0, mean)]
+    if len(alive) and alive.max() > UNEVEN * alive.min():
+        return f"their deviations range from {alive.min():.3g} to {alive.max():.3g}"
+    return None

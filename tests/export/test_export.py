@@ -1,0 +1,136 @@
+"""Exported policies: every algorithm's agrees with ours, runs without us, and carries its card."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sapp.algorithms.presets import BASES, OTHERS, preset
+from sapp.cli import main
+from sapp.errors import SappError
+from sapp.export import export_policy
+from sapp.export.graph import build
+from sapp.export.policy import TOLERANCE, compare, in_float32, policy_function
+from sapp.spec import Spec
+from sapp.training import Run
+from sapp.training.run import Problem
+
+pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+
+def problem(discrete: bool, scaled: bool = True) -> Problem:
+    offset, scale = ([1.0, 200.0, -3.0, 0.0, 5.0], [1.0, 50.0, 2.0, 0.1, 1.0]) if scaled else (None, None)
+    low, high = ([0.0], [2.0]) if discrete else ([-2.0, 0.0, 1.0], [3.0, 10.0, 2.0])
+    labels = ["a", "b", "c"] if discrete else None
+    return Problem(
+        "x", None, "f", None, None, 5, 3, low, high, 0, 0, 3 if discrete else None, labels, offset, scale,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*BASES, *OTHERS])
+def test_every_algorithm_agrees_with_its_file(name: str) -> None:
+    algorithm, discrete = preset(name, "x"), name == "discrete-cql"
+    spec = Spec(5, 3, jnp.full(5, 0.3), jnp.full(5, 2.0), discrete)
+    # the policy's shapes without the work of making it, filled with random numbers
+    shapes = jax.eval_shape(lambda key: algorithm.policy(algorithm.init(key, spec)), jax.random.PRNGKey(1))
+    rng = np.random.default_rng(0)
+
+    def fill(leaf):
+        if not jnp.issubdtype(leaf.dtype, jnp.floating):
+            return jnp.zeros(leaf.shape, leaf.dtype)
+        return jnp.asarray(rng.uniform(-0.3, 0.3, leaf.shape) / max(1, leaf.shape[0] if leaf.shape else 1) ** 0.25)
+
+    actor = jax.tree.map(fill, shapes)
+    # standard deviations must not be negative
+    actor = jax.tree.map(lambda leaf: jnp.abs(leaf) + 0.5 if leaf.shape == (5,) else leaf, actor)
+    function = policy_function(in_float32(actor), problem(discrete))
+    found = compare(build(function, 5, "action", {}), function, problem(discrete), 200)
+    assert found["largest_difference"] <= TOLERANCE
+
+
+def test_a_run_is_exported_with_its_card(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "policy.onnx"
+    assert main(["export", str(trained), str(file)]) == 0
+    assert "agrees with our policy" in capsys.readouterr().out
+    card = json.loads(file.with_suffix(".json").read_text())
+    run = Run(trained)
+    assert card["data"]["fingerprint"] == run.plan.problems[0].fingerprint
+    assert card["policy"]["algorithm"]["class"] == "CQL"
+    assert card["policy"]["step"] == run.step
+    assert card["value"] is None
+    assert "No off-policy estimate" in card["limits"][0]
+    page = file.with_suffix(".md").read_text()
+    assert page.startswith("# cql/point")
+    assert run.plan.problems[0].fingerprint in page
+    # one observation and many, beside Run.policy, which takes the same units
+    observation = np.random.default_rng(0).normal(size=(7, 2)).astype(np.float32)
+    session = onnxruntime.InferenceSession(file.read_bytes())
+    (action,) = session.run(None, {"observation": observation})
+    np.testing.assert_allclose(action, run.policy(observation), atol=1e-5)
+
+
+def test_the_file_runs_with_onnxruntime_and_numpy_alone(trained: Path, tmp_path: Path) -> None:
+    export_policy(trained, tmp_path / "policy.onnx")
+    code = (
+        "import sys, numpy, onnxruntime\n"
+        "s = onnxruntime.InferenceSession('policy.onnx')\n"
+        "print(s.run(None, {'observation': numpy.zeros((3, 2), 'float32')})[0].shape)\n"
+        "print(sorted({'sapp', 'jax', 'equinox', 'onnx', 'torch'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == ["(3, 2)", "[]"]
+
+
+def test_choices_leave_as_whole_numbers_with_their_names(tmp_path: Path) -> None:
+    algorithm = preset("discrete-cql")
+    state = algorithm.init(jax.random.PRNGKey(0), Spec(5, 3, jnp.zeros(5), jnp.ones(5), True))
+    function = policy_function(algorithm.policy(state), problem(True, scaled=False))
+    content = build(function, 5, "action", {"labels": '["a", "b", "c"]'})
+    session = onnxruntime.InferenceSession(content)
+    (action,) = session.run(None, {"observation": np.zeros((4, 5), np.float32)})
+    assert action.dtype == np.int64
+    assert action.shape == (4,)
+    assert session.get_modelmeta().custom_metadata_map["labels"] == '["a", "b", "c"]'
+
+
+def test_half_precision_policies_leave_in_float32() -> None:
+    from sapp.networks import GaussianActor
+
+    actor = GaussianActor(jax.random.PRNGKey(0), 5, 3, (16, 16), "bf16")
+    function = policy_function(in_float32(actor), problem(False))
+    assert compare(build(function, 5, "action", {}), function, problem(False), 100)["largest_difference"] < 1e-5
+
+
+def test_what_cannot_be_exported_is_named() -> None:
+    with pytest.raises(SappError, match="operation 'cumsum', which cannot be exported"):
+        build(lambda x: jnp.cumsum(x, axis=1), 5, "action", {})
+
+
+def test_a_file_that_disagrees_is_not_written() -> None:
+    content = build(lambda x: x[:, :3] * 1.001, 5, "action", {})
+    with pytest.raises(SappError, match="differs from our policy"):
+        compare(content, lambda x: x[:, :3], problem(False), 10)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["policy.bin"], "must end in .onnx"),
+        (["policy.onnx", "--member", "nobody"], "no member 'nobody'"),
+        (["policy.onnx", "--step", "7"], "no checkpoint at step 7"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    trained: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(trained), str(tmp_path / arguments[0]), *arguments[1:]]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

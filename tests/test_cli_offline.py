@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sapp.cli import main
+
+QUICK = ["--fit-steps", "40", "--bags", "2", "--fit-hidden", "8"]
+
+
+@pytest.mark.parametrize("command", [["select"], ["export"], ["data", "check"]], ids=" ".join)
+def test_every_help_page_has_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "--help"]) == 0
+    assert f"Example: sapp {' '.join(command)} " in capsys.readouterr().out
+
+
+def test_six_episodes_and_forty_steps_are_no_estimate(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["evaluate", str(trained), "--offline", *QUICK, "--json"])
+    content = json.loads(capsys.readouterr().out)
+    row = content["reports"][0]["policies"][0]
+    assert code in (0, 3)
+    assert row["verdict"] in ("doubtful", "refused")
+    assert "only 6 episodes" in row["diagnosis"]["reasons"][0]
+    assert (row["value"] is None) == (row["verdict"] == "refused") == (code == 3)
+    kept = json.loads((trained / "offline.json").read_text())
+    assert kept["reports"][0]["policies"][0]["fqe"] == row["fqe"]
+    # the card of an export takes it over
+    assert main(["export", str(trained), str(tmp_path / "p.onnx"), "--json"]) == 0
+    card = json.loads(capsys.readouterr().out)
+    assert card["value"]["fqe"] == row["fqe"]
+    (trained / "offline.json").unlink()
+
+
+def test_select_ranks_checkpoints(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["select", str(trained), *QUICK, "--json"])
+    content = json.loads(capsys.readouterr().out)
+    names = [each["policy"] for each in content["order"]] + [each["policy"] for each in content["refused"]]
+    assert len(names) == 2
+    assert all(" @ " in name for name in names)
+    assert (code == 3) == (not content["order"])
+
+
+def test_a_policy_file_is_judged_on_given_logs(
+    point_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    sizes = {"w0": (4, 2), "b0": (4,), "w_mean": (2, 4), "b_mean": (2,), "w_logstd": (2, 4), "b_logstd": (2,)}
+    np.savez(tmp_path / "policy.npz", **{key: rng.normal(size=shape) for key, shape in sizes.items()})
+    arguments = ["evaluate", str(tmp_path / "policy.npz"), "--offline", *QUICK, "--act", "sample"]
+    assert main(arguments) == 2
+    assert "give --data" in capsys.readouterr().err
+    assert main([*arguments, "--data", str(point_file)]) == 2
+    assert "--discount" in capsys.readouterr().err
+    assert main([*arguments, "--data", str(point_file), "--discount", "0.9"]) in (0, 3)
+    assert "policy" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "x.csv"], "add --offline"),
+        (["--offline", "--act", "dance"], "use mode or sample"),
+        (["--offline", "--checkpoints", "some"], "use last or all"),
+        (["--offline", "--fit-hidden", "wide"], "give layer sizes"),
+        (["--offline", "--bags", "1"], "bags is 1"),
+        (["--offline", "--columns", "map.toml"], "give that, too"),
+        (["--offline", "--discount", "1.5"], "discount is 1.5"),
+        (["--offline", "--data", "no.csv"], "no such file"),
+    ],
+)
+def test_wrong_use_is_one_line(
+    trained: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", str(trained), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
