@@ -70,8 +70,8 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.algorithms import ReBRAC as ReBRAC
     from sapp.algorithms.presets import preset as preset
     from sapp.data import Dataset as Dataset
-    from sapp.data.load import load as load
     from sapp.data import save_npz as save_npz
+    from sapp.data.load import load as load
     from sapp.errors import SappError as SappError
     from sapp.ratios import Clip as Clip
     from sapp.ratios import ConstantWeights as ConstantWeights

@@ -8,7 +8,7 @@ Final scores first, best second; differences are paired by seed and start state;
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,17 @@ Scores = dict[str, dict[str, dict[int, np.ndarray]]]
 
 def read(runs: Sequence[sapp.Run]) -> Scores:
     """All evaluations of some runs."""
+    return gather(row for run in runs for row in run.evaluations())
+
+
+def gather(rows: Iterable[Mapping[str, str]]) -> Scores:
+    """Rows of evaluations.csv as scores by dataset, column and step."""
     found: dict[tuple[str, str, int], dict[int, np.ndarray]] = {}
-    for run in runs:
-        for row in run.evaluations():
-            column, dataset, seed = row["member"].split("/")
-            returns = np.array([float(value) for value in row["returns"].split(";")])
-            scores = normalized_score(dataset.split("-")[0], returns)
-            found.setdefault((dataset, column, int(row["step"])), {})[int(seed)] = scores
+    for row in rows:
+        column, dataset, seed = row["member"].split("/")
+        returns = np.array([float(value) for value in row["returns"].split(";")])
+        scores = normalized_score(dataset.split("-")[0], returns)
+        found.setdefault((dataset, column, int(row["step"])), {})[int(seed)] = scores
     out: Scores = {}
     for (dataset, column, step), by_seed in found.items():
         stacked = np.stack([by_seed[seed] for seed in sorted(by_seed)])

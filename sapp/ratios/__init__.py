@@ -5,12 +5,15 @@ from sapp.ratios.controls import (
     KINDS,
     ConstantWeights,
     Control,
+    FrozenWeights,
     MatchedWeights,
     RandomWeights,
     ShuffledWeights,
     control,
 )
 from sapp.ratios.dualdice import DualDICE
+from sapp.ratios.infonce import OccupancyInfoNCE
+from sapp.ratios.occupancy import OccupancyModel
 from sapp.ratios.transforms import Clip, Identity, LogMinMax, Power, Transform
 
 __all__ = [
@@ -19,9 +22,12 @@ __all__ = [
     "ConstantWeights",
     "Control",
     "DualDICE",
+    "FrozenWeights",
     "Identity",
     "LogMinMax",
     "MatchedWeights",
+    "OccupancyInfoNCE",
+    "OccupancyModel",
     "Power",
     "RandomWeights",
     "ShuffledWeights",

@@ -11,14 +11,16 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.errors import SappError
-from sapp.networks import GaussianActor
+from sapp.errors import SappError, check_ranges
+from sapp.networks import Policy
 from sapp.ratios.base import Metrics, StateWeights
 from sapp.spec import Batch, Spec
+from sapp.tree import select
 
-KINDS = ("real", "shuffled", "matched", "random", "uniform")
+KINDS = ("real", "shuffled", "matched", "random", "uniform", "frozen")
 """What a control does with the real weights: keep them, permute them over the batch, replace each by their batch mean,
-draw uniformly from their range, or ignore them (CQL)."""
+draw uniformly from their range, ignore them (CQL), or stop their estimator where it is (see ``Control``)."""
+FROZEN = KINDS.index("frozen")
 
 
 class ConstantWeights(StateWeights):
@@ -30,7 +32,7 @@ class ConstantWeights(StateWeights):
         """The value, twice."""
         return jnp.asarray(self.value, jnp.float32), jnp.asarray(self.value, jnp.float32)
 
-    def weights(self, state: Any, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """The value for every state."""
         return jnp.full_like(batch.reward, self.value), {}
 
@@ -45,7 +47,7 @@ class RandomWeights(StateWeights):
         """[low, high]."""
         return jnp.asarray(self.low, jnp.float32), jnp.asarray(self.high, jnp.float32)
 
-    def weights(self, state: Any, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """Uniform draws."""
         low, high = self.bounds()
         return low + (high - low) * jax.random.uniform(key, batch.reward.shape), {}
@@ -56,6 +58,10 @@ class Control(StateWeights):
 
     The kind is a number, not structure: real weights and all their controls train side by side in one compiled
     population, with the same estimator, the same batches and the same health rule.
+
+    ``frozen`` uses the real weights of an estimator that does not learn in this run: of the policy as it was where the
+    run was forked (``train(start_from=…)``), after the ratio phase, say. In a run that starts from nothing take
+    ``FrozenWeights``.
     """
 
     of: StateWeights
@@ -78,13 +84,12 @@ class Control(StateWeights):
         """State of the controlled weights."""
         return self.of.init(key, spec)
 
-    def update(
-        self, state: Any, batch: Batch, policy: GaussianActor, discount: Array, key: Array
-    ) -> tuple[Any, Metrics]:
-        """Learning step of the controlled weights."""
-        return self.of.update(state, batch, policy, discount, key)
+    def update(self, state: Any, batch: Batch, policy: Policy, discount: Array, key: Array) -> tuple[Any, Metrics]:
+        """Learning step of the controlled weights; its result is dropped where they are frozen."""
+        new, metrics = self.of.update(state, batch, policy, discount, key)
+        return select(jnp.asarray(self.kind, jnp.int32) == FROZEN, state, new), metrics
 
-    def weights(self, state: Any, batch: Batch, policy: GaussianActor, key: Array) -> tuple[Array, Metrics]:
+    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """The chosen control of the real weights."""
         real_key, own_key = jax.random.split(key)
         real, metrics = self.of.weights(state, batch, policy, real_key)
@@ -96,9 +101,46 @@ class Control(StateWeights):
                 jnp.full_like(real, jnp.mean(real)),
                 low + (high - low) * jax.random.uniform(own_key, real.shape),
                 jnp.ones_like(real),
+                real,
             ]
         )
         return choices[jnp.asarray(self.kind, jnp.int32)], metrics
+
+
+class FrozenWeights(StateWeights):
+    """The weights of ``of`` as its estimator was after ``updates`` learning steps: the paper's ratio phase by default.
+
+    What following the policy adds is what the real weights have over these.
+    """
+
+    of: StateWeights
+    updates: int = 100_000
+
+    def __check_init__(self) -> None:
+        check_ranges("FrozenWeights", {"updates": self.updates}, 0, float("inf"))
+
+    @property
+    def learns(self) -> bool:
+        """As the weights that are frozen."""
+        return self.of.learns
+
+    def bounds(self) -> tuple[Array, Array]:
+        """As the weights that are frozen."""
+        return self.of.bounds()
+
+    def init(self, key: Array, spec: Spec) -> Any:
+        """State of the weights, and the number of updates it has had."""
+        return self.of.init(key, spec), jnp.int32(0)
+
+    def update(self, state: Any, batch: Batch, policy: Policy, discount: Array, key: Array) -> tuple[Any, Metrics]:
+        """A learning step, the first ``updates`` times."""
+        inner, done = state
+        new, metrics = self.of.update(inner, batch, policy, discount, key)
+        return (select(done < self.updates, new, inner), done + 1), metrics
+
+    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
+        """The weights by the estimator as it is."""
+        return self.of.weights(state[0], batch, policy, key)
 
 
 def control(of: StateWeights, kind: str) -> Control:

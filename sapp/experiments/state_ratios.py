@@ -1,0 +1,525 @@
+"""The ground-truth bench of the state-ratio estimators.
+
+    python -m sapp.experiments.state_ratios --policies POLICIES --out runs/state-ratios --limit 1500
+    python -m sapp.experiments.state_ratios --out runs/state-ratios --cost 54
+
+Problems (``sapp.experiments.ratio_problems``) × shifts k × seeds × estimators. While an estimator learns, the policy
+moves from k = 0 to its shift over the first half of the steps, then stays. Then, over logged states: the Spearman
+correlation of estimated and true log-ratios; the correlation of the log-min–max weights made of them, in batches of
+256; the error of the value E_D[w·r]/E_D[w] in standard deviations of the data's rewards; the largest |ν| or |log ratio|
+seen on the way; seconds a step and member. The truth is counted in small cells of the state space,
+exact (``finite``), or, where neither can be had (HalfCheetah), a classifier between the data and many true samples of
+the policy. ``ceiling`` is what the estimators' own classifier makes of other true samples in as many steps.
+
+All members of a problem and estimator train as one program. Results are written after each such group, and called
+again with the same ``--out`` the bench goes on where it stopped; ``--limit`` ends it in time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from sapp.algorithms import CQL, Algorithm
+from sapp.data import Dataset
+from sapp.experiments.ratio_problems import NAMES, Finite, Problem, Shifted, make_problem, simulate
+from sapp.files import write_text
+from sapp.networks import MLP
+from sapp.ratios import DualDICE, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights, Uniform
+from sapp.ratios.base import Metrics
+from sapp.ratios.classifier import ADAM, Standard, classifier_loss, descend, log_ratio
+from sapp.spec import Batch, Spec
+from sapp.training.device_data import DeviceData, spec_of
+from sapp.training.phases import Phase
+from sapp.training.population import Learner, Member, Population
+
+SHIFTS = (0.0, 1.0, 2.0, 4.0)
+ESTIMATORS = ("ceiling", "dualdice", "occupancy", "infonce")
+WEIGHT_BATCH = 256
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much of everything: the defaults are the bench's, ``small`` is for a test on a processor."""
+
+    steps: int = 100_000
+    seeds: int = 3
+    hidden: tuple[int, ...] = (256, 256)
+    batch: int = 256
+    copies: int = 512
+    """Copies of the system that make the data, each for ``record`` steps."""
+    record: int = 400
+    truth_copies: int = 4096
+    truth_steps: int = 400
+    burn: int = 600
+    reference_steps: int = 50_000
+    rows: int = 8192
+    """Logged states on which estimates are compared."""
+    chunk: int = 5_000
+    discount: float = 0.99
+
+
+SMALL = Scale(
+    steps=60, seeds=1, hidden=(8,), batch=64, copies=32, record=60, truth_copies=64, truth_steps=40, burn=60,
+    reference_steps=40, rows=512, chunk=30,
+)  # fmt: skip
+
+
+class MovingPolicy(Algorithm):
+    """No learner: its policy moves from the behaviour's mean (k = 0) to ``shift`` over ``ramp`` updates."""
+
+    behaviour: Any = None
+    direction: Any = None
+    shift: float = 0.0
+    ramp: float = 1.0
+    spread: float = 0.5
+    discount: float = 0.99
+    weights: StateWeights = Uniform()
+    batch_size: int = eqx.field(static=True, default=256)
+
+    def init(self, key: Array, spec: Spec) -> Array:
+        """The shift so far."""
+        return jnp.float32(0.0)
+
+    def scheduled_update(
+        self, state: Array, batch: Batch, weights: Array, key: Array, step: Array
+    ) -> tuple[Array, Metrics]:
+        """Moves on along the ramp."""
+        share = jnp.minimum(1.0, (step + 1) / jnp.asarray(self.ramp, jnp.float32))
+        return share * jnp.asarray(self.shift, jnp.float32), {"loss": jnp.float32(0.0)}
+
+    def policy(self, state: Array) -> Shifted:
+        """π_k at the current k."""
+        return Shifted(self.behaviour, jnp.asarray(self.direction, jnp.float32), state, self.spread)
+
+
+def estimators(name: str, problem: str, scale: Scale) -> dict[str, StateWeights]:
+    """The members of a group by the name in the table; all of one structure."""
+    successor = "logged" if problem == "finite" else "gaussian"
+    if name == "dualdice":  # one saddle, three ways to read it
+        return {"dualdice": DualDICE(route="density", components=1, zeta_lr=1e-3, hidden=scale.hidden)}
+    if name == "infonce":
+        return {"infonce": OccupancyInfoNCE(hidden=scale.hidden)}
+    model = OccupancyModel(successor=successor, hidden=scale.hidden, particles=scale.batch)  # type: ignore[arg-type]
+    if successor == "logged":
+        return {"occupancy": model}
+    return {
+        "occupancy": model,
+        "occupancy, mean model": replace(model, noise=0.0),
+        "occupancy, anchored": replace(model, anchor=0.05),
+        "occupancy, floored": replace(model, floor=0.01),
+    }
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is known of π_k at the compared rows: log-ratio, reward a step, and samples of its states [n, O]."""
+
+    log_ratio: np.ndarray
+    value: float
+    samples: np.ndarray
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A problem's data, the rows compared, and the truth by shift."""
+
+    data: Dataset
+    rows: np.ndarray
+    truth: dict[float, Truth]
+
+
+def ground(problem: Problem, shifts: Sequence[float], scale: Scale) -> Ground:
+    """Record the data and sample the truth."""
+    data = simulate(problem.place, problem.logging(), scale.copies, scale.record, seed=0).dataset(problem.name)
+    rows = np.random.default_rng(0).permutation(len(data))[: scale.rows]
+    # where a simulator on the host makes the samples, they cost most of the bench
+    copies = scale.truth_copies if not isinstance(problem.place, str) else min(scale.truth_copies, scale.copies)
+    # the data's law from as many samples as the policy's: their own counts are noise where the ratio is nearly flat
+    many = data.observation
+    if problem.cells is not None:
+        trace = simulate(problem.place, problem.logging(), copies, scale.record, seed=1000)
+        many = trace.observation.reshape(-1, trace.observation.shape[-1])
+    truth = {}
+    for number, shift in enumerate(shifts):
+        policy = problem.policy(shift)
+        trace = simulate(
+            problem.place, policy, copies, scale.truth_steps, seed=1 + number, burn=scale.burn, discount=scale.discount
+        )
+        samples = trace.observation.reshape(-1, trace.observation.shape[-1])
+        samples = np.random.default_rng(number).permutation(samples)
+        value = float(trace.reward.mean())
+        truth[shift] = Truth(_log_ratio(problem, policy, data, many, rows, samples, scale), value, samples)
+    return Ground(data, rows, truth)
+
+
+def _log_ratio(
+    problem: Problem, policy: Shifted, data: Dataset, many: np.ndarray, rows: np.ndarray, samples: np.ndarray,
+    scale: Scale,
+) -> np.ndarray:  # fmt: skip
+    if isinstance(problem.place, Finite):
+        state = data.observation.argmax(1)
+        visits = np.bincount(state, minlength=data.observation.shape[1]) / len(state)
+        return np.log(problem.place.ratio(policy, np.maximum(visits, 1e-9), scale.discount))[state[rows]]
+    if problem.cells is not None:
+        ours, theirs = problem.cells(samples), problem.cells(many)
+        count = 1 + int(max(each.max() for each in (ours, theirs, problem.cells(data.observation))))
+        # half a visit each, so that a cell π never entered has a finite, very small ratio
+        share = [(np.bincount(each, minlength=count) + 0.5) / len(each) for each in (ours, theirs)]
+        return np.log(share[0] / share[1])[problem.cells(data.observation[rows])]
+    half = samples[: len(samples) // 2]
+    standard = Standard(spec_of(data).observation_mean, spec_of(data).observation_std)
+    found = _classify(scale.hidden, 1e-3, scale.reference_steps, 1, jnp.asarray(half)[None], data, standard)
+    return np.asarray(found(jnp.asarray(data.observation[rows])))[0, 0]
+
+
+def _classify(
+    hidden: tuple[int, ...], rate: float, steps: int, seeds: int, positive: Array, data: Dataset, standard: Standard
+) -> Any:
+    """Classifiers [sets, seeds] between each set of true samples [sets, n, O] and the data; gives log-ratios."""
+    networks = _fit(
+        hidden, steps, jnp.float32(rate), jnp.arange(seeds), positive, jnp.asarray(data.observation), standard
+    )
+    return lambda observation: jax.vmap(jax.vmap(lambda n: log_ratio(n, standard(observation))))(networks)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _fit(
+    hidden: tuple[int, ...], steps: int, rate: Array, seeds: Array, positive: Array, data: Array, standard: Standard
+) -> MLP:
+    def one(samples: Array, seed: Array) -> MLP:
+        key = jax.random.PRNGKey(seed)
+        network = MLP(key, data.shape[-1], hidden, 1, "tf32", scale=1e-2, bias=0.0)
+        share = jnp.full(WEIGHT_BATCH, 1.0 / WEIGHT_BATCH)
+
+        def body(step: Array, carry: tuple[MLP, Any]) -> tuple[MLP, Any]:
+            network, optimiser = carry
+            keys = jax.random.split(jax.random.fold_in(key, step))
+            ours = samples[jax.random.randint(keys[0], (WEIGHT_BATCH,), 0, len(samples))]
+            theirs = data[jax.random.randint(keys[1], (WEIGHT_BATCH,), 0, len(data))]
+            gradient = jax.grad(lambda n: classifier_loss(n[0], standard(ours), share, standard(theirs))[0])((network,))
+            (network,), optimiser, _ = descend((network,), gradient, optimiser, (rate,))
+            return network, optimiser
+
+        return jax.lax.fori_loop(0, steps, body, (network, ADAM.init((network,))))[0]
+
+    return jax.vmap(lambda samples: jax.vmap(lambda seed: one(samples, seed))(seeds))(positive)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of the table: an estimator on a problem at a shift, one seed."""
+
+    problem: str
+    estimator: str
+    shift: float
+    seed: int
+    spearman: float
+    weights: float
+    value_error: float
+    largest: float
+    clipped: float
+    sick: float
+    seconds: float
+
+
+def ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks from 0, ties sharing their mean rank."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    return (ends - 0.5 * (counts + 1))[inverse]
+
+
+def correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Pearson's; 0 where one of them does not vary or is not finite: such an estimate says nothing."""
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return 0.0
+    a, b = one - one.mean(), other - other.mean()
+    scale = float(np.sqrt((a * a).sum() * (b * b).sum()))
+    return float((a * b).sum()) / scale if scale > 0.0 else 0.0
+
+
+def spearman(one: np.ndarray, other: np.ndarray) -> float:
+    """Rank correlation."""
+    if not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return 0.0
+    return correlation(ranks(one), ranks(other))
+
+
+def batch_weights(log: np.ndarray) -> np.ndarray:
+    """Log-min–max weights in batches, as training makes them."""
+    count = max(1, len(log) // WEIGHT_BATCH)
+    parts = np.array_split(np.asarray(log, np.float64), count)
+    return np.concatenate([np.asarray(LogMinMax()(jnp.asarray(np.exp(part - part.max())))[0]) for part in parts])
+
+
+def judge(
+    at: Ground, problem: str, name: str, shift: float, seed: int, log: np.ndarray, largest: float, clipped: float,
+    sick: float, seconds: float,
+) -> Row:  # fmt: skip
+    """An estimate of log-ratios at the compared rows, against the truth."""
+    truth, reward = at.truth[shift], at.data.reward[at.rows]
+    log = np.asarray(log, np.float64)
+    weight = np.exp(log - log.max()) if np.isfinite(log).all() else np.ones(len(log))
+    value = float((weight * reward).sum() / weight.sum())
+    weights = correlation(batch_weights(log), batch_weights(truth.log_ratio)) if np.isfinite(log).all() else 0.0
+    error = abs(value - truth.value) / max(float(at.data.reward.std()), 1e-6)
+    return Row(
+        problem, name, shift, seed, spearman(log, truth.log_ratio), weights, error, largest, clipped, sick, seconds
+    )
+
+
+def ceiling(problem: str, at: Ground, scale: Scale) -> list[Row]:
+    """The estimators' classifier on true samples that the reference has not seen."""
+    shifts = list(at.truth)
+    positive = jnp.asarray(np.stack([at.truth[k].samples[len(at.truth[k].samples) // 2 :] for k in shifts]))
+    standard = Standard(spec_of(at.data).observation_mean, spec_of(at.data).observation_std)
+    began = time.perf_counter()
+    found = _classify(scale.hidden, 3e-4, scale.steps, scale.seeds, positive, at.data, standard)
+    logs = np.asarray(found(jnp.asarray(at.data.observation[at.rows])))
+    seconds = (time.perf_counter() - began) / scale.steps / logs.shape[0] / logs.shape[1]
+    return [
+        judge(at, problem, "ceiling", k, seed, logs[i, seed], float(np.abs(logs[i, seed]).max()), 0.0, 0.0, seconds)
+        for i, k in enumerate(shifts)
+        for seed in range(scale.seeds)
+    ]
+
+
+def train(problem: Problem, at: Ground, group: str, scale: Scale, deadline: float) -> list[Row] | None:
+    """One estimator (and its variants) on a problem: all shifts and seeds as one population; None if time ran out."""
+    found = estimators(group, problem.name, scale)
+    keys = [(name, k, seed) for name in found for k in at.truth for seed in range(scale.seeds)]
+    members = [
+        Member(
+            f"{name}/{k}/{seed}",
+            MovingPolicy(
+                behaviour=problem.behaviour, direction=np.asarray(problem.direction, np.float32), shift=k,
+                ramp=max(1.0, scale.steps / 2), discount=scale.discount, weights=found[name], batch_size=scale.batch,
+            ),
+            0,
+            seed,
+        )
+        for name, k, seed in keys
+    ]  # fmt: skip
+    population = Population(members, DeviceData.of([at.data]), [spec_of(at.data)])
+    phase = Phase("joint", scale.steps, weighted=False)
+    learner, largest = population.init(), np.zeros(len(members))
+    done, seconds, timed, last = 0, 0.0, 0, {}
+    while done < scale.steps:
+        if time.monotonic() > deadline:
+            return None
+        count = min(scale.chunk, scale.steps - done)
+        began = time.perf_counter()
+        learner, sums = population.run(learner, population.empty_sums(learner, phase), phase, count)
+        last = {name: np.asarray(value) / np.maximum(np.asarray(sums.steps), 1) for name, value in sums.values.items()}
+        if done:  # the first chunk compiles
+            seconds, timed = seconds + time.perf_counter() - began, timed + count
+        done += count
+        size = last.get("ratio/nu_abs", last.get("ratio/log_ratio_max", np.zeros(len(members))))
+        largest = np.fmax(largest, np.where(np.isfinite(size), size, np.inf))
+    cost = seconds / max(timed, 1) / len(members)
+    none = np.zeros(len(members))
+    clipped, sick = last.get("ratio/clipped", none), last.get("ratio/sick", none)
+    out = []
+    for name, logs in read(population, learner, at).items():
+        for i, (estimator, k, seed) in enumerate(keys):
+            label = name if group == "dualdice" else estimator
+            out.append(
+                judge(
+                    at,
+                    problem.name,
+                    label,
+                    k,
+                    seed,
+                    logs[i],
+                    float(largest[i]),
+                    float(clipped[i]),
+                    float(sick[i]),
+                    cost,
+                )
+            )
+    return out
+
+
+def read(population: Population, learner: Learner, at: Ground) -> dict[str, np.ndarray]:
+    """Log-ratios [members, rows] at the compared rows, by the way they are read."""
+    data, rows = at.data, at.rows
+    zero = jnp.zeros(len(rows))
+    observation = jnp.asarray(data.observation[rows])
+    batch = Batch(observation, jnp.asarray(data.scaled_action()[rows]), zero, observation, zero, observation)
+
+    def look(algorithm: Any, ratio: Any, base: Any, route: str | None) -> Array:
+        weights = algorithm.weights
+        if route is not None:
+            weights = replace(weights, route=route)
+            ratio = ratio if route == "density" else eqx.tree_at(lambda s: s.behaviour, ratio, None)
+        found = weights.ratio(ratio, batch, algorithm.policy(base))
+        return jnp.log(jnp.maximum(found, 1e-12))
+
+    dice = isinstance(population.members[0].algorithm.weights, DualDICE)
+    routes: dict[str, str | None] = (
+        {"dualdice ζ": "zeta", "dualdice regression": "regression", "dualdice ζβ/π": "density"} if dice else {"": None}
+    )
+    return {
+        name: np.asarray(
+            jax.jit(jax.vmap(partial(look, route=route)))(population.algorithm, learner.ratio, learner.base)
+        )
+        for name, route in routes.items()
+    }
+
+
+def costs(members: int, steps: int, precision: str, hidden: tuple[int, ...] = (256, 256, 256)) -> list[dict[str, Any]]:
+    """Seconds a step of a population of CQL, and of CQL with each estimator, on data of HalfCheetah's size."""
+    rng = np.random.default_rng(0)
+    count = 20_000
+    observation = rng.normal(size=(count, 17)).astype(np.float32)
+    action = np.tanh(rng.normal(size=(count, 6))).astype(np.float32)
+    ends = np.arange(count) % 1000 == 999
+    data = Dataset(observation, action, observation[:, 0], observation, np.zeros(count, bool), ends, name="sizes")
+    out: list[dict[str, Any]] = []
+    columns = {"CQL": Uniform(), "DualDICE": DualDICE(), "occupancy": OccupancyModel(), "infonce": OccupancyInfoNCE()}
+    for name, weights in columns.items():
+        algorithm = CQL(weights=weights, precision=precision, hidden=hidden)  # type: ignore[arg-type]
+        group = [Member(f"{name}/{seed}", algorithm, 0, seed) for seed in range(members)]
+        population = Population(group, DeviceData.of([data]), [spec_of(data)])
+        phase = Phase("joint", steps, ratio=weights.learns)
+        learner, sums = population.init(), None
+        seconds = []
+        for _ in range(4):  # the first compiles
+            sums = population.empty_sums(learner, phase)
+            jax.block_until_ready(learner)
+            began = time.perf_counter()
+            learner, sums = population.run(learner, sums, phase, steps)
+            jax.block_until_ready(learner)
+            seconds.append((time.perf_counter() - began) / steps)
+        out.append({"column": name, "seconds": float(np.median(seconds[1:]))})
+        out[-1]["times CQL"] = out[-1]["seconds"] / out[0]["seconds"]
+    return out
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Means over seeds (lowest and highest seed) as Markdown, a block a problem."""
+    lines: list[str] = []
+    for problem in dict.fromkeys(row.problem for row in rows):
+        mine = [row for row in rows if row.problem == problem]
+        shifts = sorted({row.shift for row in mine})
+        heads = [f"Spearman, k = {shift:g}" for shift in shifts]
+        lines += [
+            f"### {problem}, {len({row.seed for row in mine})} seeds",
+            "",
+            f"| estimator | {' | '.join(heads)} | weights' correlation | value error | largest | clipped | µs |",
+            "|---" * (len(heads) + 6) + "|",
+        ]
+        for name in dict.fromkeys(row.estimator for row in mine):
+            by = [[row for row in mine if row.estimator == name and row.shift == shift] for shift in shifts]
+            cells = [
+                f"{np.mean(s):.2f} ({min(s):.2f} to {max(s):.2f})" if (s := [row.spearman for row in cell]) else "–"
+                for cell in by
+            ]
+            each = [cell for cell in by if cell]
+
+            def over(field: str, each: list[list[Row]] = each, digits: int = 2) -> str:
+                return " ".join(f"{np.mean([getattr(row, field) for row in cell]):.{digits}f}" for cell in each)
+
+            largest = " ".join(f"{max(row.largest for row in cell):.3g}" for cell in each)
+            lines.append(
+                f"| {name} | {' | '.join(cells)} | {over('weights')} | {over('value_error')} | {largest} "
+                f"| {over('clipped')} | {1e6 * each[0][0].seconds:.1f} |"
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def load(folder: Path) -> list[Row]:
+    """Results so far."""
+    file = folder / "state-ratios.json"
+    if not file.exists():
+        return []
+    return [Row(**row) for row in json.loads(file.read_text(encoding="utf-8"))["rows"]]
+
+
+def save(folder: Path, rows: Sequence[Row], scale: Scale) -> None:
+    """JSON, CSV and the table, whole or not at all."""
+    content = {"scale": asdict(scale), "rows": [asdict(row) for row in rows]}
+    write_text(folder / "state-ratios.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(Row.__dataclass_fields__))
+    writer.writeheader()
+    writer.writerows(asdict(row) for row in rows)
+    write_text(folder / "state-ratios.csv", text.getvalue())
+    write_text(folder / "state-ratios.md", table(rows))
+
+
+def bench(
+    problems: Sequence[str], groups: Sequence[str], shifts: Sequence[float], scale: Scale, out: Path,
+    policies: Path | None = None, limit: float = float("inf"),
+) -> list[Row]:  # fmt: skip
+    """Everything that is not in ``out`` yet, until the time is up."""
+    deadline, rows = time.monotonic() + limit, load(out)
+    for name in problems:
+        done = {row.estimator.split(",")[0].split(" ")[0] for row in rows if row.problem == name}
+        missing = [group for group in groups if group not in done]
+        if not missing:
+            continue
+        if time.monotonic() > deadline:
+            break
+        problem = make_problem(name, policies)
+        began = time.perf_counter()
+        at = ground(problem, shifts, scale)
+        print(f"{name}: {len(at.data):,} transitions and the truth in {time.perf_counter() - began:.0f} s", flush=True)
+        for group in missing:
+            began = time.perf_counter()
+            found = ceiling(name, at, scale) if group == "ceiling" else train(problem, at, group, scale, deadline)
+            if found is None:
+                print(f"{name}, {group}: out of time, not kept; call again to go on", flush=True)
+                return rows
+            rows = [*rows, *found]
+            save(out, rows, scale)
+            print(f"{name}, {group}: {time.perf_counter() - began:.0f} s", flush=True)
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--policies", type=Path, help="folder with D4RL's policies (default: a random linear one)")
+    parser.add_argument("--problems", nargs="*", default=NAMES, choices=NAMES)
+    parser.add_argument("--estimators", nargs="+", default=ESTIMATORS, choices=ESTIMATORS)
+    parser.add_argument("--shifts", nargs="+", type=float, default=SHIFTS)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--small", action="store_true", help="a few steps of tiny networks, to see that it runs")
+    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
+    parser.add_argument("--cost", type=int, default=0, metavar="MEMBERS", help="time CQL with each estimator instead")
+    parser.add_argument("--precision", default="bf16", choices=("float32", "tf32", "bf16"), help="of CQL, for --cost")
+    options = parser.parse_args(arguments)
+    if options.cost:
+        timed = costs(options.cost, 20 if options.small else 300, options.precision)
+        write_text(options.out / f"cost-{options.cost}.json", json.dumps(timed, indent=1) + "\n")
+        print("\n".join(f"{row['column']:10s} {1e3 * row['seconds']:8.3f} ms  {row['times CQL']:.2f}" for row in timed))
+        return
+    changes = {name: value for name in ("steps", "seeds") if (value := getattr(options, name)) is not None}
+    scale = replace(SMALL if options.small else Scale(), **changes)
+    rows = bench(
+        options.problems, options.estimators, options.shifts, scale, options.out, options.policies, options.limit
+    )
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

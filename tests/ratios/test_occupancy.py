@@ -1,0 +1,375 @@
+"""The occupancy estimators against finite MDPs whose ratios are known exactly, and their pieces one by one."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from finite import FiniteProblem, TablePolicy, problem
+
+from sapp import CQL, SappError
+from sapp.algorithms.presets import preset
+from sapp.config import build, describe
+from sapp.networks import MLP, TanhGaussian
+from sapp.ratios import DualDICE, FrozenWeights, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights
+from sapp.ratios.behaviour import GaussianBehaviour
+from sapp.ratios.classifier import ADAM, LOG_RATIO_LIMIT, classifier_loss, descend, log_ratio
+from sapp.ratios.successor import GaussianSuccessor, LoggedSuccessor, Transitions
+from sapp.spec import Batch, Spec
+
+STATES, ROWS, BATCH = 5, 20_000, 256
+SPEC = Spec(STATES, 1, jnp.zeros(STATES), jnp.ones(STATES))
+EYE = np.eye(STATES, dtype=np.float32)
+PROBLEMS = [problem(seed, terminals=terminals) for terminals in (False, True) for seed in (2, 3)]
+FAST = {"hidden": (32, 32), "behaviour_lr": 1e-3, "classifier_lr": 1e-3}
+
+
+def fit(weights: Any, problems: list[FiniteProblem], steps: int) -> tuple[Any, np.ndarray, dict]:
+    """States after some steps, estimated ratios [problems, states], and the last step's metrics."""
+    data = [each.data(ROWS, seed) for seed, each in enumerate(problems)]
+    names = ("observation", "action", "reward", "next_observation", "terminal")
+    arrays = tuple(jnp.stack([jnp.asarray(getattr(d, name), jnp.float32) for d in data]) for name in names)
+    tables = tuple(jnp.stack([getattr(p.target, part) for p in problems]) for part in ("mean", "log_std"))
+    start = jnp.log(jnp.asarray(np.stack([p.start for p in problems]), jnp.float32))
+    discount = jnp.float32(problems[0].discount)
+
+    def one(step: jax.Array, seed: jax.Array, state: Any, arrays: tuple, table: tuple, start: jax.Array) -> Any:
+        row_key, start_key, key = jax.random.split(jax.random.fold_in(jax.random.PRNGKey(seed), step), 3)
+        rows = jax.random.randint(row_key, (BATCH,), 0, ROWS)
+        initial = jnp.asarray(EYE)[jax.random.categorical(start_key, start, shape=(BATCH,))]
+        batch = Batch(*(array[rows] for array in arrays), initial)
+        return weights.update(state, batch, TablePolicy(*table), discount, key)
+
+    def every(step: jax.Array, states: Any) -> Any:
+        return jax.vmap(lambda *each: one(step, *each))(jnp.arange(len(problems)), states, arrays, tables, start)
+
+    @jax.jit
+    def run(keys: jax.Array) -> Any:
+        states = jax.vmap(lambda key: weights.init(key, SPEC))(keys)
+        states = jax.lax.fori_loop(0, steps - 1, lambda step, states: every(step, states)[0], states)
+        return every(jnp.int32(steps - 1), states)
+
+    states, metrics = run(jax.random.split(jax.random.PRNGKey(0), len(problems)))
+    zero = jnp.zeros(STATES)
+    batch = Batch(jnp.asarray(EYE), zero[:, None], zero, jnp.asarray(EYE), zero, jnp.asarray(EYE))
+    ratio = jax.vmap(lambda state: weights.ratio(state, batch, None))(states)
+    return states, np.asarray(ratio), metrics
+
+
+def errors(problems: list[FiniteProblem], ratio: np.ndarray) -> np.ndarray:
+    """Root mean square error over the states, relative to the exact ratio's."""
+    exact = np.stack([each.state_ratio() for each in problems])
+    return np.sqrt(np.mean((ratio - exact) ** 2, 1) / np.mean(exact**2, 1))
+
+
+@pytest.fixture(scope="module")
+def fitted() -> tuple[Any, np.ndarray, dict]:
+    return fit(OccupancyModel(successor="logged", model_lr=2e-3, width=100.0, **FAST), PROBLEMS, 2500)
+
+
+def test_the_exact_ratio_of_finite_problems_is_recovered_with_and_without_terminals(fitted: tuple) -> None:
+    _, ratio, _ = fitted
+    found = errors(PROBLEMS, ratio)
+    print("\nrelative errors", found.round(3))
+    assert found.max() < 0.15
+    for each, row in zip(PROBLEMS, ratio, strict=True):
+        assert list(np.argsort(row)[[0, -1]]) == list(np.argsort(each.state_ratio())[[0, -1]])
+
+
+def test_the_mass_that_terminals_leave_is_estimated(fitted: tuple) -> None:
+    states, _, _ = fitted
+    exact = [each.occupancy(each.target).sum() for each in PROBLEMS]
+    assert min(exact[2:]) < 0.7
+    np.testing.assert_allclose(states.mass, exact, atol=0.08)
+
+
+def test_a_fitted_estimator_is_healthy_and_says_so(fitted: tuple) -> None:
+    states, _, metrics = fitted
+    assert not np.any(states.sick)
+    assert np.all(metrics["ratio/model_error"] < 0.95)
+    assert np.all(metrics["ratio/left"] == 0.0)
+    assert np.all((metrics["ratio/accuracy"] > 0.5) & (metrics["ratio/accuracy"] < 0.8))
+
+
+def test_infonce_recovers_the_shape_of_the_ratio_and_roughly_its_mass() -> None:
+    weights = OccupancyInfoNCE(critic_lr=1e-3, tau=0.02, width=100.0, **FAST)
+    states, ratio, metrics = fit(weights, PROBLEMS, 2500)
+    mass = np.array([each.occupancy(each.target).sum() for each in PROBLEMS])
+    found = errors(PROBLEMS, ratio / np.asarray(states.mass)[:, None] * mass[:, None])  # at the right mass
+    print("\nrelative errors", found.round(3), "masses", np.asarray(states.mass).round(3), mass.round(3))
+    assert found.max() < 0.1
+    assert errors(PROBLEMS, ratio).max() < 0.3
+    assert not np.any(metrics["ratio/sick"])
+
+
+# The pieces: particles, the classifier, the box, the model
+
+
+class ExactStep(eqx.Module):
+    """A finite problem's own dynamics in place of a model."""
+
+    transition: jax.Array  # [S, 2, S + 1], the last column being the end
+
+    def step(self, state: jax.Array, action: jax.Array, logged: Any, noise: Any, key: jax.Array) -> tuple:
+        row = self.transition[jnp.argmax(state, axis=-1), (action[:, 0] > 0).astype(int)]
+        following = jax.random.categorical(key, jnp.log(row))
+        return jnp.asarray(EYE)[jnp.minimum(following, STATES - 1)], following == STATES
+
+
+@pytest.mark.parametrize(("number", "discount"), [(0, 0.99), (2, 0.9)], ids=["without terminals", "with terminals"])
+def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, discount: float) -> None:
+    each = PROBLEMS[number]
+    each = FiniteProblem(**{**each.__dict__, "discount": discount})
+    ends = np.maximum(0.0, 1.0 - each.transition.sum(-1, keepdims=True))
+    model = ExactStep(jnp.asarray(np.concatenate([each.transition, ends], -1), jnp.float32))
+    weights = OccupancyModel(hidden=(8,), particles=2048, ring=1, width=1000.0)
+
+    @jax.jit
+    def law(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        state = weights.init(key, SPEC)
+        state = eqx.tree_at(lambda s: (s.model, s.low, s.high), state, (model, jnp.zeros(STATES), jnp.ones(STATES)))
+        logged = Transitions(jnp.asarray(EYE), jnp.zeros((STATES, 1)), jnp.asarray(EYE), jnp.zeros(STATES))
+
+        def body(step: jax.Array, carry: tuple) -> tuple:
+            state, total, restarted = carry
+            start_key, key = jax.random.split(jax.random.fold_in(jax.random.PRNGKey(1), step))
+            drawn = jax.random.categorical(start_key, jnp.log(jnp.asarray(each.start)), shape=(2048,))
+            cloud, moved = weights.advance(state, logged, jnp.asarray(EYE)[drawn], each.target, discount, key)
+            late = step >= 600  # several lives after the start
+            total = total + late * jnp.mean(cloud.particles, axis=0)
+            return eqx.tree_at(lambda s: s.cloud, state, cloud), total, restarted + late * moved.restarted
+
+        _, total, restarted = jax.lax.fori_loop(0, 1000, body, (state, jnp.zeros(STATES), jnp.float32(0.0)))
+        return total / 400, restarted / 400
+
+    found, restarted = law(jax.random.PRNGKey(0))
+    exact = each.occupancy(each.target)
+    np.testing.assert_allclose(found, exact / exact.sum(), atol=0.006)
+    assert (1 - discount) / float(restarted) == pytest.approx(exact.sum(), rel=0.05)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.2])
+def test_the_classifiers_optimum_is_the_log_ratio(floor: float) -> None:
+    """N(1, 1) against N(0, 1): log ratio s − ½, with a floor log((1−ε)·exp(s − ½) + ε)."""
+    network = MLP(jax.random.PRNGKey(0), 1, (32, 32), 1)
+
+    def body(step: jax.Array, carry: tuple) -> tuple:
+        network, optimiser = carry
+        one, two = jax.random.normal(jax.random.fold_in(jax.random.PRNGKey(1), step), (2, 512, 1))
+        share = jnp.full(512, 1 / 512)
+        gradient = jax.grad(lambda n: classifier_loss(n[0], one + 1.0, share, two, floor)[0])((network,))
+        (network,), optimiser, _ = descend((network,), gradient, optimiser, (2e-3,))
+        return network, optimiser
+
+    run = jax.jit(lambda carry: jax.lax.fori_loop(0, 1500, body, carry))
+    network, _ = run((network, ADAM.init((network,))))
+    points = np.linspace(-1.5, 2.5, 17, dtype=np.float32)
+    exact = np.log((1.0 - floor) * np.exp(points - 0.5) + floor)
+    np.testing.assert_allclose(log_ratio(network, jnp.asarray(points)[:, None]), exact, atol=0.25)
+
+
+def test_log_ratios_are_bounded() -> None:
+    network = MLP(jax.random.PRNGKey(0), 1, (4,), 1, bias=1e9)
+    assert float(log_ratio(network, jnp.zeros((1, 1)))[0]) == LOG_RATIO_LIMIT
+
+
+def test_the_box_keeps_actions_within_two_standard_deviations_and_the_bounds() -> None:
+    behaviour = GaussianBehaviour(jax.random.PRNGKey(0), 2, 2, (4,))
+    last = behaviour.mlp.layers[-1]
+    behaviour = eqx.tree_at(
+        lambda b: (b.mlp.layers[-1].weight, b.mlp.layers[-1].bias),
+        behaviour,
+        (jnp.zeros_like(last.weight), jnp.asarray([0.0, 0.9, np.log(0.1), np.log(0.2)])),
+    )
+    action, share = behaviour.box(jnp.zeros((2, 2)), jnp.asarray([[0.5, 0.99], [-0.1, -0.7]]), 2.0)
+    np.testing.assert_allclose(action, [[0.2, 0.99], [-0.1, 0.5]], atol=1e-6)
+    assert float(share) == 0.5
+    action, _ = behaviour.box(jnp.zeros((1, 2)), jnp.asarray([[0.0, 3.0]]), 2.0)
+    np.testing.assert_allclose(action, [[0.0, 1.0]])
+
+
+def test_the_gaussian_model_learns_mean_noise_and_ends() -> None:
+    """s' = s + 0.3a + 0.1·ε, the end where s > 1; a constant model's error is the spread of the change."""
+    model = GaussianSuccessor(jax.random.PRNGKey(0), 1, 1, (32, 32))
+
+    def logged(key: jax.Array) -> Transitions:
+        keys = jax.random.split(key, 3)
+        state, action = jax.random.normal(keys[0], (256, 1)), jax.random.uniform(keys[1], (256, 1), minval=-1.0)
+        moved = state + 0.3 * action + 0.1 * jax.random.normal(keys[2], (256, 1))
+        return Transitions(state, action, moved, (state[:, 0] > 1.0).astype(jnp.float32))
+
+    def body(step: jax.Array, carry: tuple) -> tuple:
+        model, optimiser = carry
+        batch = logged(jax.random.fold_in(jax.random.PRNGKey(1), step))
+        gradient = jax.grad(lambda m: m[0].loss(batch)[0])((model,))
+        (model,), optimiser, _ = descend((model,), gradient, optimiser, (3e-3,))
+        return model, optimiser
+
+    model, _ = jax.jit(lambda c: jax.lax.fori_loop(0, 1500, body, c))((model, ADAM.init((model,))))
+    state, action = jnp.asarray([[-0.5], [0.0], [0.5]]), jnp.asarray([[1.0], [-1.0], [0.5]])
+    mean, log_std, logit = model.heads(state, action)
+    np.testing.assert_allclose(mean, 0.3 * action, atol=0.06)
+    np.testing.assert_allclose(jnp.exp(log_std), 0.1, rtol=0.35)
+    assert np.all(logit < -1.5)
+    assert float(model.heads(jnp.asarray([[1.6]]), jnp.zeros((1, 1)))[2][0]) > 1.5
+    _, (error, constant) = model.loss(logged(jax.random.PRNGKey(9)))
+    assert float(error / constant) == pytest.approx(0.1**2 / (0.1**2 + 0.3**2 / 3), rel=0.3)
+    still, _ = model.step(state, action, logged(jax.random.PRNGKey(2)), jnp.float32(0.0), jax.random.PRNGKey(3))
+    np.testing.assert_allclose(still, state + mean, atol=1e-6)
+
+
+def test_logged_successors_are_rows_that_did_not_end() -> None:
+    model = LoggedSuccessor(jax.random.PRNGKey(0), 1, 1, (8,))
+    following = jnp.arange(8.0)[:, None]
+    logged = Transitions(following, following, following, (following[:, 0] < 4).astype(jnp.float32))
+    found, _ = model.step(jnp.zeros((64, 1)), jnp.zeros((64, 1)), logged, jnp.float32(1.0), jax.random.PRNGKey(1))
+    assert set(np.unique(found)) <= {4.0, 5.0, 6.0, 7.0}
+
+
+# One step at a time
+
+
+class Still(eqx.Module):
+    """A policy of one action everywhere."""
+
+    action: float = 0.0
+
+    def __call__(self, observation: jax.Array) -> TanhGaussian:
+        shape = (len(observation), 1)
+        return TanhGaussian(jnp.full(shape, self.action), jnp.full(shape, -3.0))
+
+
+def batch_of(seed: int, count: int = 64) -> Batch:
+    rng = np.random.default_rng(seed)
+    state = rng.normal(size=(count, 2)).astype(np.float32)
+    action = np.clip(0.2 * rng.normal(size=(count, 1)), -1, 1).astype(np.float32)
+    arrays = state, action, state[:, 0], state + 0.1 * action, np.zeros(count, np.float32), state[::-1].copy()
+    return Batch(*map(jnp.asarray, arrays))
+
+
+SMALL_SPEC = Spec(2, 1, jnp.zeros(2), jnp.ones(2))
+SMALL = {
+    "model": OccupancyModel(hidden=(8,), particles=32, ring=4, f=LogMinMax(0.25, 0.5)),
+    "infonce": OccupancyInfoNCE(hidden=(8,), features=8, f=LogMinMax(0.25, 0.5)),
+}
+
+
+@pytest.fixture(scope="module")
+def step() -> Any:
+    @jax.jit
+    def run(weights: Any, state: Any, batch: Batch, action: jax.Array, key: jax.Array) -> tuple:
+        policy = Still(action)
+        state, metrics = weights.update(state, batch, policy, jnp.float32(0.9), key)
+        return state, metrics, weights.weights(state, batch, policy, key)[0]
+
+    return run
+
+
+@cache
+def fresh(kind: type) -> Any:
+    """The initial state of the small estimator of a class; its numbers do not matter to it."""
+    weights = next(each for each in SMALL.values() if type(each) is kind)
+    return jax.jit(lambda key: weights.init(key, SMALL_SPEC))(jax.random.PRNGKey(0))
+
+
+def run_steps(step: Any, weights: StateWeights, steps: int, action: float = 0.0) -> tuple:
+    out: tuple = (fresh(type(weights)), {}, None)
+    for number in range(steps):
+        out = step(weights, out[0], batch_of(number), jnp.float32(action), jax.random.PRNGKey(number))
+    return out
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_estimators_start_at_one_and_give_f_of_their_ratio(name: str, step: Any) -> None:
+    state, metrics, weights = run_steps(step, SMALL[name], 1)
+    assert float(metrics["ratio/sick"]) == 0.0
+    np.testing.assert_allclose(jnp.exp(log_ratio(state.classifier, batch_of(0).observation)), 1.0, atol=0.1)
+    np.testing.assert_allclose(weights, SMALL[name].f(SMALL[name].ratio(state, batch_of(0), None))[0], atol=1e-4)
+    assert weights.min() == pytest.approx(0.25, abs=1e-5)
+    assert weights.max() == pytest.approx(0.75, abs=1e-5)
+
+
+def test_particles_fill_the_ring_and_stay_in_range(step: Any) -> None:
+    state, _, _ = run_steps(step, SMALL["model"], 9)
+    assert int(state.cloud.written) == 9
+    np.testing.assert_array_equal(state.cloud.ring[8 % 4], state.cloud.particles)
+    reach = 0.1 * (state.high - state.low)
+    assert np.all((state.cloud.ring >= state.low - reach) & (state.cloud.ring <= state.high + reach))
+
+
+def test_clipping_says_how_far_the_policy_has_left_the_data(step: Any) -> None:
+    near, far = (run_steps(step, SMALL["model"], 60, action)[0].health.clipped for action in (0.0, 3.0))
+    assert float(far) > float(near) + 0.05
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_sick_estimator_falls_back_to_one_unless_told_not_to(name: str, step: Any) -> None:
+    weights = eqx.tree_at(lambda w: w.max_accuracy, SMALL[name], 0.0)
+    _, metrics, found = run_steps(step, weights, 2)
+    assert float(metrics["ratio/sick"]) == 1.0
+    np.testing.assert_array_equal(found, 1.0)
+    _, _, found = run_steps(step, eqx.tree_at(lambda w: w.fallback, weights, False), 2)
+    assert float(found.max()) < 0.8
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_broken_batch_is_survived(name: str, step: Any) -> None:
+    state, _, _ = run_steps(step, SMALL[name], 3)
+    broken = eqx.tree_at(lambda b: b.action, batch_of(0), jnp.full((64, 1), jnp.nan))
+    after, metrics, weights = step(SMALL[name], state, broken, jnp.float32(0.0), jax.random.PRNGKey(5))
+    assert float(metrics["ratio/sick"]) == 1.0
+    np.testing.assert_array_equal(weights, 1.0)
+    for old, new in zip(jax.tree.leaves(state.classifier), jax.tree.leaves(after.classifier), strict=True):
+        np.testing.assert_array_equal(old, new)
+    healed, metrics, _ = step(SMALL[name], after, batch_of(1), jnp.float32(0.0), jax.random.PRNGKey(6))
+    assert float(metrics["ratio/sick"]) == 0.0
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(healed))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: OccupancyModel(successor="mean"), "gaussian or logged"),
+        (lambda: OccupancyModel(particles=0), "particles"),
+        (lambda: OccupancyModel(anchor=2.0), "anchor"),
+        (lambda: OccupancyModel(hidden=()), "hidden"),
+        (lambda: OccupancyInfoNCE(tau=-1.0), "tau"),
+        (lambda: OccupancyInfoNCE(precision="fp8"), "precision"),
+    ],
+)
+def test_unusable_settings_are_refused_by_name(make: Any, words: str) -> None:
+    with pytest.raises(SappError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        OccupancyModel(successor="logged", anchor=0.25, hidden=(8,)),
+        OccupancyInfoNCE(features=8, tau=0.1),
+        FrozenWeights(OccupancyModel(noise=0.0), 7),
+    ],
+)
+def test_estimators_survive_config_json(weights: StateWeights) -> None:
+    algorithm = CQL(weights=weights)
+    assert eqx.tree_equal(build(json.loads(json.dumps(describe(algorithm)))), algorithm)
+
+
+def test_presets_by_name_take_the_datasets_range() -> None:
+    for name, kind in (("sa-cql-occupancy", OccupancyModel), ("sa-cql-infonce", OccupancyInfoNCE)):
+        weights = preset(name, "walker2d-medium-v2").weights
+        assert isinstance(weights, kind)
+        assert (weights.f.b0, weights.f.b1) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize("weights", [OccupancyModel(), OccupancyInfoNCE()])
+def test_discrete_actions_are_refused(weights: StateWeights) -> None:
+    with pytest.raises(SappError, match="DualDICE"):
+        weights.init(jax.random.PRNGKey(0), Spec(2, 3, jnp.zeros(2), jnp.ones(2), True))
+    DualDICE(hidden=(4,)).init(jax.random.PRNGKey(0), Spec(2, 3, jnp.zeros(2), jnp.ones(2), True))
