@@ -1,0 +1,104 @@
+"""An experiment on a Ray cluster: jobs go to its nodes, all results come back to one store.
+
+A worker trains a job into its run folder and sends the rows back; only this process writes to the store. When a worker
+or its node dies, Ray gives the job to another one: if that one sees the same disk it resumes the run, else it begins
+anew. Needs the ``ray`` extra.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sapp.errors import SappError
+from sapp.experiments.driver import keep, train_job
+from sapp.experiments.grid import Family, Grid, load_dataset
+from sapp.experiments.store import Harvest, Store, locked
+
+
+def run_on_ray(
+    grid: Grid,
+    out: str | Path,
+    store: str | Path | None = None,
+    *,
+    data: Path | None = None,
+    address: str | None = None,
+    cpus: int = 1,
+    gpus: float | None = None,
+    say: Callable[[str], None] = print,
+) -> Store:
+    """Train what the store lacks of a grid on a Ray cluster and return the store.
+
+    Args:
+        grid: the experiment at a scale.
+        out: folder for run folders; best on a disk that all nodes see.
+        store: the results store (default: ``OUT/results.sqlite``).
+        data: folder with files of the datasets, in place of finding them by name.
+        address: of the cluster (default: the one that is found, else a new one on this machine).
+        cpus: that a job asks for.
+        gpus: that a job asks for (default: 1 where the cluster has any).
+        say: where to report what is done.
+    """
+    out = Path(out).resolve()
+    path = Path(store) if store is not None else out / "results.sqlite"
+    failures: list[str] = []
+    with locked(path), _cluster(address) as ray:
+        found = Store(path, create=True)
+        share = gpus if gpus is not None else min(1.0, ray.cluster_resources().get("GPU", 0.0))
+        train = ray.remote(num_cpus=cpus, num_gpus=share, max_retries=-1)(_job)
+        known = found.known()
+        jobs = {
+            train.remote(grid, names, family, out, data, known): f"{family.name}-{names[0].split('-')[0]}"
+            for names, family in grid.jobs()
+        }
+        total = len(jobs)
+        while jobs:
+            (ready, *_), _ = ray.wait(list(jobs), num_returns=1)
+            name = jobs.pop(ready)
+            try:
+                finished, lines = ray.get(ready)
+            except ray.exceptions.RayError as error:
+                cause = getattr(error, "cause", None) or error
+                failures.append(f"{name}: {' '.join(str(cause).split())}")
+                say(failures[-1])
+                continue
+            for line in lines:
+                say(line)
+            keep(found, finished)
+    if failures:
+        raise SappError(f"{len(failures)} of {total} jobs failed, the others are in {path}: {failures[0]}")
+    return found
+
+
+def _job(
+    grid: Grid, names: tuple[str, ...], family: Family, out: Path, data: Path | None, known: set[str]
+) -> tuple[list[Harvest], list[str]]:
+    """On a worker: train one job and send its rows back, with what there was to say."""
+    lines: list[str] = []
+    datasets = [load_dataset(name, data) for name in names]
+    return train_job(grid, family, datasets, out, known, progress=False, say=lines.append), lines
+
+
+@contextlib.contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Ray, connected; what this call started it also stops."""
+    try:
+        import ray
+    except ImportError:
+        raise SappError("--on ray needs an extra: pip install 'sapp[ray]'") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=False)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise SappError(
+            f"--address {address or 'auto'}: no Ray cluster there ({' '.join(str(error).split())})"
+        ) from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()

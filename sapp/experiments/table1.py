@@ -1,0 +1,24 @@
+"""Table 1 of the paper: eight methods on the eighteen datasets, and with SA-CQL the controls that it has to beat."""
+
+from __future__ import annotations
+
+from sapp.experiments.grid import Family, Grid, Scale, all_datasets, cql_family, named
+
+BASELINES = {
+    "UWAC": "uwac", "BEAR": "bear", "BCQ": "bcq", "EDAC": "edac", "TD3+BC": "td3bc", "F-BRC": "fisher-brc",
+}  # fmt: skip
+"""The other columns of the table, and their presets."""
+
+
+def grid(scale: Scale) -> Grid:
+    """The experiment at a scale."""
+    baselines = tuple(Family(name, {column: named(scale, name)}) for column, name in BASELINES.items())
+    return Grid(
+        "table1",
+        "Table 1: SA-CQL beside seven published methods",
+        "Does weighting CQL's pessimism state by state (SA-CQL) give better policies than CQL, than published methods, "
+        "and than three controls whose weights know nothing of the states?",
+        scale,
+        all_datasets(scale),
+        (cql_family(scale), *baselines),
+    )

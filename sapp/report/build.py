@@ -1,0 +1,48 @@
+"""From stores and run folders to the page, and to tables and figures as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from sapp.files import write_text
+from sapp.report.content import Content, content
+from sapp.report.figures import draw
+from sapp.report.page import page
+from sapp.report.records import read
+from sapp.report.tables import slug, write_all
+
+
+def report(
+    sources: Sequence[str | Path], out: str | Path = "report.html", figures: str | Path | None = None,
+    title: str = "Results",
+) -> Path:  # fmt: skip
+    """Write the page of some results stores or run folders.
+
+    Args:
+        sources: results stores, run folders, or folders that hold either.
+        out: the HTML file.
+        figures: a folder for the charts (PNG, SVG) and the tables (Markdown, LaTeX).
+        title: of the page.
+    """
+    contents = [content(experiment) for experiment in read(sources)]
+    path = Path(out)
+    write_text(path, page(contents, title))
+    if figures is not None:
+        for number, each in enumerate(contents):
+            export(each, Path(figures) / f"{number + 1}-{slug(each.experiment.name)}")
+    return path
+
+
+def export(each: Content, folder: Path) -> list[Path]:
+    """Tables and charts of an experiment as files."""
+    markdown, latex = write_all(list(each.tables.values()))
+    write_text(folder / "tables.md", markdown)
+    write_text(folder / "tables.tex", latex)
+    written = [folder / "tables.md", folder / "tables.tex"]
+    charts = [(f"curve-{slug(name)}", chart) for name, chart in each.curves]
+    charts += [(f"ratio-{slug(chart.title)}", chart) for _, chart in each.diagnostics]
+    charts += [("profile", each.profile)] if each.profile is not None else []
+    for name, chart in charts:
+        written += draw(chart, folder / name)
+    return written

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sapp.environments.policies import TanhGaussianPolicy
+from sapp.evaluation.policy_file import actor_of
+from sapp.experiments.ope import COLUMNS, FAMILY, family, main
+from sapp.experiments.ope_report import covered, measures, read
+
+
+def policy(seed: int) -> TanhGaussianPolicy:
+    rng = np.random.default_rng(seed)
+
+    def pair(out: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+        return rng.normal(size=(out, width)).astype(np.float32), rng.normal(size=out).astype(np.float32)
+
+    return TanhGaussianPolicy((pair(8, 3),), pair(2, 8), pair(2, 8))
+
+
+def test_policy_files_as_pytrees() -> None:
+    one = policy(0)
+    observation = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
+    np.testing.assert_allclose(actor_of(one)(jnp.asarray(observation)).mode(), one.mode(observation), atol=1e-5)
+
+
+def test_the_family_lies_between_its_ends() -> None:
+    first, second = actor_of(policy(0)), actor_of(policy(1))
+    blends = family(first, second)
+    assert list(blends) == list(FAMILY)
+    x = jax.random.normal(jax.random.PRNGKey(0), (4, 3))
+    np.testing.assert_allclose(blends["behaviour"](x).mean, first(x).mean, atol=1e-6)
+    np.testing.assert_allclose(blends["DOPE"](x).mean, second(x).mean, atol=1e-5)
+    np.testing.assert_allclose(blends["blend 0.5"](x).mean, 0.5 * (first(x).mean + second(x).mean), atol=1e-5)
+    np.testing.assert_allclose(
+        blends["shift 1"](x).mean - first(x).mean, jnp.exp(first(x).log_std), rtol=1e-4, atol=1e-5
+    )
+    np.testing.assert_allclose(blends["noise 0.3"](x).log_std - first(x).log_std, np.log(0.3), rtol=1e-4)
+
+
+def test_sepsis_and_its_report(tmp_path: Path) -> None:
+    pytest.importorskip("icu_sepsis")
+    out = tmp_path / "out"
+    main(["sepsis", "--out", str(out), "--episodes", "150", "--draws", "2", "--bags", "3"])
+    rows = read(out)
+    assert len(rows) == 2 * 8 * 3
+    assert tuple(csv.DictReader((out / "sepsis.csv").open()).fieldnames or ()) == COLUMNS
+    best = {row["policy"]: row["truth"] for row in rows}
+    assert best["better 0.01"] > best["behaviour"] > best["worse 0.03"]
+    assert all(row["low"] <= row["estimate"] <= row["high"] for row in rows if row["estimator"] == "fqe")
+    line = next(line for line in measures(rows, None) if line[1] == "doubly robust")
+    share = np.mean([covered(row) for row in rows if row["estimator"] == "dr"])
+    assert line[6] == f"{share:.0%}"
+    main(["report", "--out", str(out), "--results", str(tmp_path / "results")])
+    page = (tmp_path / "results" / "ope.md").read_text()
+    assert "| sepsis 150 | doubly robust | 16 |" in page
+    assert (tmp_path / "results" / "ope" / "sepsis.csv").read_bytes() == (out / "sepsis.csv").read_bytes()

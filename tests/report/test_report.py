@@ -1,0 +1,191 @@
+"""The page says what the results say, and needs nothing but itself."""
+
+from __future__ import annotations
+
+import csv
+import html.parser
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sapp.cli import main
+from sapp.environments.scores import normalized_score
+from sapp.errors import SappError
+from sapp.evaluation.statistics import seeds_and_episodes
+from sapp.report import report
+
+
+class Page(html.parser.HTMLParser):
+    """Tables as lists of rows of (text, sort value), and all tags with their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[tuple[str, str | None]]]] = {}
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self._rows: list[list[tuple[str, str | None]]] = []
+        self._cell: list[str] | None = None
+        self._value: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append((tag, found))
+        if tag == "table":
+            self._rows = self.tables[str(found["id"])] = []
+        elif tag == "tr":
+            self._rows.append([])
+        elif tag in ("td", "th"):
+            self._cell, self._value = [], found.get("data-value")
+
+    def handle_data(self, data: str) -> None:
+        if self._cell is not None:
+            self._cell.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th") and self._cell is not None:
+            self._rows[-1].append(("".join(self._cell), self._value))
+            self._cell = None
+
+
+@pytest.fixture(scope="module")
+def page(made: Path) -> Page:
+    return Page((made / "report.html").read_text(encoding="utf-8"))
+
+
+def scores_of(folder: Path, column: str, dataset: str, step: int) -> np.ndarray:
+    """Scores [seeds, episodes], read from the CSV file without any code of the report."""
+    with open(folder / "evaluations.csv", encoding="utf-8") as handle:
+        rows = [
+            r
+            for r in csv.DictReader(handle)
+            if r["step"] == str(step) and r["member"].startswith(f"{column}/{dataset}/")
+        ]
+    returns = [[float(value) for value in row["returns"].split(";")] for row in sorted(rows, key=lambda r: r["member"])]
+    return normalized_score(dataset.split("-")[0], np.array(returns))
+
+
+@pytest.mark.parametrize(
+    ("where", "dataset", "step"),
+    [(0, "hopper-medium-v2", 150_000), (1, "halfcheetah-medium-v2", 125_000), (1, "walker2d-medium-v2", 125_000)],
+)
+@pytest.mark.parametrize("column", ["CQL", "SA-CQL", "shuffled", "matched", "random"])
+def test_scores_and_differences_are_recomputed(page: Page, sources: list[Path], where, dataset, step, column) -> None:
+    row = next(r for r in page.tables["e0-scores"] if (r[0][0], r[1][0]) == (dataset, column))
+    scores = scores_of(sources[where], column, dataset, step)
+    assert scores.shape == (3, 10)
+    assert float(str(row[2][1])) == pytest.approx(scores.mean())
+    low, high = seeds_and_episodes(scores, seed=0)[1:]
+    assert row[2][0].replace("−", "-") == f"{scores.mean():.1f} ({low:.1f} to {high:.1f})"
+    assert row[8][0] == f"{step:,}"
+    if column != "SA-CQL":
+        gap = scores_of(sources[where], "SA-CQL", dataset, step) - scores
+        found = next(r for r in page.tables["e0-paired-differences"] if (r[0][0], r[1][0]) == (dataset, column))
+        assert float(str(found[2][1])) == pytest.approx(gap.mean())
+        low, high = seeds_and_episodes(gap, seed=0)[1:]
+        assert found[3][0] == ("higher" if low > 0 else "lower" if high < 0 else "not told apart")
+
+
+def test_the_papers_numbers_stand_beside_ours_where_the_experiment_is_the_papers(stored: Path, tmp_path: Path) -> None:
+    page = Page(report([stored], tmp_path / "r.html").read_text(encoding="utf-8"))
+    row = {r[1][0]: r for r in page.tables["e0-scores"]}
+    assert (row["CQL"][3][0], row["SA-CQL"][3][0]) == ("74.1", "86.3")
+    assert row["SA-CQL"][4][0].replace("−", "-") == f"{float(str(row['SA-CQL'][2][1])) - 86.3:.1f}"
+
+
+def test_a_store_gives_diagnostics_quality_events_and_provenance(stored: Path, tmp_path: Path) -> None:
+    text = report([stored], tmp_path / "r.html").read_text(encoding="utf-8")
+    page = Page(text)
+    estimator = {r[1][0]: r for r in page.tables["e0-ratio-estimator"][1:]}
+    assert float(str(estimator["SA-CQL"][2][1])) == pytest.approx(0.6)
+    events = {r[1][0]: [cell[0] for cell in r[2:]] for r in page.tables["e0-events"][1:]}
+    assert events["CQL"] == ["3", "3", "0", "0", "0"]
+    assert "e0-runs-behind-the-numbers" in page.tables
+    assert {r[3][0] for r in page.tables["e0-runs-behind-the-numbers"][1:]} >= {"CQL-0", "SA-CQL-2"}
+    assert ["fffffffffffffff" in r[5][0] for r in page.tables["e0-data"][1:]] == [True]
+    settings = {r[0][0]: [cell[0] for cell in r[1:]] for r in page.tables["e0-settings"]}
+    assert settings["weights.kind"] == ["uniform", "real"]
+    assert "smoke scale" in text
+
+
+def test_over_all_datasets_leaves_out_who_lacks_some(page: Page) -> None:
+    names = [row[0][0] for row in page.tables["e0-over-all-datasets"][1:]]
+    assert names == ["CQL", "SA-CQL", "shuffled", "matched", "random"]  # CQL-half is on walker2d only
+
+
+def test_one_seed_gets_no_verdict(page: Page) -> None:
+    row = next(r for r in page.tables["e0-paired-differences"] if r[1][0] == "CQL-half")
+    assert row[3][0] == "unknown (too few seeds)"
+
+
+def test_the_page_loads_nothing_from_elsewhere(made: Path, page: Page) -> None:
+    text = (made / "report.html").read_text(encoding="utf-8")
+    assert not re.search(r"https?://|@import|url\(", text)
+    for tag, attributes in page.tags:
+        for name in ("src", "href"):
+            assert str(attributes.get(name) or "#").startswith(("#", "data:")), (tag, attributes)
+
+
+def test_the_page_is_accessible(page: Page) -> None:
+    tags = [tag for tag, _ in page.tags]
+    assert ("html", {"lang": "en"}) in page.tags
+    for needed in ("main", "nav", "header", "h1", "caption", "figcaption"):
+        assert needed in tags
+    assert tags.count("h1") == 1
+    ids = [attributes["id"] for _, attributes in page.tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+    for tag, attributes in page.tags:
+        if tag == "svg":
+            assert attributes["role"] == "img"
+            assert set(str(attributes["aria-labelledby"]).split()) <= set(ids)
+        if tag == "th":
+            assert attributes.get("scope") in ("row", "col")
+
+
+def test_a_title_is_text_not_markup(made: Path) -> None:
+    assert "<h1>Medium &lt;datasets&gt;</h1>" in (made / "report.html").read_text(encoding="utf-8")
+
+
+def test_tables_and_figures_as_files(made: Path, page: Page) -> None:
+    folder = made / "figures" / "1-runs"
+    markdown, latex = ((folder / f"tables.{ending}").read_text(encoding="utf-8") for ending in ("md", "tex"))
+    row = next(r for r in page.tables["e0-scores"] if (r[0][0], r[1][0]) == ("hopper-medium-v2", "SA-CQL"))
+    cells = [text for text, _ in row]
+    assert f"| {' | '.join(cells)} |" in markdown
+    for line in markdown.splitlines():
+        if line.startswith("| dataset | method | final"):
+            assert line.count("|") == len(cells) + 1
+    assert " & ".join(cells[:3]).replace("−", "$-$") in latex
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == latex.count(r"\caption{")
+    assert not re.search(r"(?<!\\)%", latex)
+    for name in ("curve-hopper-medium-v2", "profile"):
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (folder / f"{name}.svg").read_text(encoding="utf-8")
+
+
+def test_the_same_results_give_the_same_bytes(made: Path, sources: list[Path], tmp_path: Path) -> None:
+    again = report(sources, tmp_path / "report.html", title="Medium <datasets>")
+    assert again.read_bytes() == (made / "report.html").read_bytes()
+
+
+def test_the_command(stored: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(stored), "--out", str(tmp_path / "r.html")]) == 0
+    assert capsys.readouterr().out == f"Report: {tmp_path / 'r.html'}\n"
+    assert main(["report", str(tmp_path / "absent"), "--out", str(tmp_path / "r.html")]) == 2
+    assert "no such file or folder" in capsys.readouterr().err
+    assert main(["report", str(tmp_path), "--out", str(tmp_path / "r.html")]) == 2
+    assert "neither a run folder" in capsys.readouterr().err
+
+
+def test_runs_of_an_experiment_that_has_no_store_yet(sources: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "out" / "cql-hopper").mkdir(parents=True)
+    (tmp_path / "out" / "cql-hopper" / "joint").symlink_to(sources[0])
+    page = Page(report([tmp_path / "out"], tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert {row[0][0] for row in page.tables["e0-scores"][1:]} == {"hopper-medium-v2"}
+
+
+def test_a_damaged_configuration_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(SappError, match=r"config\.json: not a run's configuration"):
+        report([tmp_path], tmp_path / "r.html")
