@@ -175,7 +175,8 @@ def download(url: str, path: Path, size: int, digest: str, progress: Progress | 
         found, done = hashlib.sha256(), 0
         with aside.open("wb") as file:
             try:
-                with urllib.request.urlopen(url, timeout=30) as response:
+                # An opener of its own: the shared one keeps the proxies of its first use for good.
+                with urllib.request.build_opener().open(url, timeout=30) as response:
                     while chunk := response.read(1 << 20):
                         file.write(chunk)
                         found.update(chunk)
