@@ -10,12 +10,15 @@ from pathlib import Path
 from sapp.errors import SappError
 
 _SUFFIX = ".tmp"
+_LEFTOVERS = (f".*{_SUFFIX}", ".tmp??????")
+"""Names of half-written files: ours, and those that safetensors writes aside of its own accord."""
 
 
 def remove_leftovers(folder: Path) -> None:
     """Delete what a killed process left half-written in a folder; nobody else may be writing there."""
-    for leftover in folder.glob(f".*{_SUFFIX}"):
-        leftover.unlink(missing_ok=True)
+    for pattern in _LEFTOVERS:
+        for leftover in folder.glob(pattern):
+            leftover.unlink(missing_ok=True)
 
 
 def write_aside(path: Path, write: Callable[[Path], None]) -> None:

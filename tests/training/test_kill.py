@@ -18,7 +18,7 @@ from sapp.data import Dataset, save_npz
 from sapp.training import tables
 
 KILLS = 20
-STEPS = 6_000
+STEPS = 20_000
 
 TRAIN = """
 import sys
@@ -94,7 +94,7 @@ def test_killed_twenty_times_gives_the_same_bits(folder: Path) -> None:
                 time.sleep(0.005)
             time.sleep(rng.uniform(0.0, 0.25))
         else:
-            time.sleep(rng.uniform(0.0, 3.0))
+            time.sleep(rng.uniform(0.0, 2.0))
         process.send_signal(signal.SIGKILL)
         output, _ = process.communicate()
         assert "finished" not in output, "the run is too short for its kills"
