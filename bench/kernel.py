@@ -1,0 +1,99 @@
+"""CQL's critic gradient by itself, plain against fused, and the products that the ratio networks could use.
+
+python bench/kernel.py --members 54 --layers 2 3          # on a GPU; on processors the fused kernel is interpreted
+python bench/kernel.py --products
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
+from sapp.networks import StateActionNetwork
+from sapp.spec import Batch
+
+OBSERVATIONS, ACTIONS, SAMPLES, WIDTH = 17, 6, 10, 256
+PRODUCTS = {
+    "float32, highest": jax.lax.Precision.HIGHEST,
+    "three TF32": jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3,
+    "six bf16": jax.lax.DotAlgorithmPreset.BF16_BF16_F32_X6,
+    "three bf16": jax.lax.DotAlgorithmPreset.BF16_BF16_F32_X3,
+    "TF32": jax.lax.DotAlgorithmPreset.TF32_TF32_F32,
+}
+
+
+def problem(layers: int, batch: int, precision: str):
+    keys = jax.random.split(jax.random.PRNGKey(0), 12)
+    network = lambda key: StateActionNetwork(key, OBSERVATIONS, ACTIONS, (WIDTH,) * layers, precision)  # noqa: E731
+    critics = jax.vmap(network)(jax.random.split(keys[0], 2))
+    normal = lambda key, *shape: jax.random.normal(keys[key], (batch, *shape))  # noqa: E731
+    rows = Batch(
+        normal(1, OBSERVATIONS), jnp.tanh(normal(2, ACTIONS)), normal(3), normal(4, OBSERVATIONS), jnp.zeros(batch),
+        normal(5, OBSERVATIONS),
+    )  # fmt: skip
+    sources = [(jnp.tanh(normal(k, SAMPLES, ACTIONS)), normal(k + 1, SAMPLES)) for k in (6, 8)]
+    weights = jax.random.uniform(keys[11], (batch,))
+    return critics, rows, normal(3), propose(*sources, keys[10]), weights, jnp.float32(2.5)
+
+
+def seconds(function, *arguments, calls: int = 10) -> float:
+    """Least time of a call over three rounds of calls that queue up behind one another."""
+    jax.block_until_ready(function(*arguments))
+    rounds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        for _ in range(calls):
+            out = function(*arguments)
+        jax.block_until_ready(out)
+        rounds.append((time.perf_counter() - began) / calls)
+    return min(rounds)
+
+
+def gradients(layers: int, members: int, batch: int, calls: int) -> None:
+    exact = jax.tree.leaves(critic_gradient(*problem(layers, batch, "float32"))[1])
+    one = problem(layers, batch, "bf16")
+    many = jax.tree.map(lambda leaf: jnp.stack([leaf] * members), one)
+    for name, gradient in (("plain", critic_gradient), ("fused", fused_critic_gradient)):
+        found = jax.tree.leaves(jax.jit(gradient)(*one)[1])
+        worst = max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in zip(found, exact, strict=True))
+        took = seconds(jax.jit(jax.vmap(gradient)), *many, calls=calls)
+        print(f"{layers} layers  {name}  {1e6 * took / members:9.2f} us a run-step  error {worst:.1e}", flush=True)
+
+
+def products(members: int) -> None:
+    keys = jax.random.split(jax.random.PRNGKey(0))
+    x = jax.random.normal(keys[0], (members, 3 * WIDTH, WIDTH))
+    w = jax.random.normal(keys[1], (members, WIDTH, WIDTH)) / WIDTH**0.5
+    exact = np.asarray(x[0], np.float64) @ np.asarray(w[0], np.float64)
+    for name, precision in PRODUCTS.items():
+        multiply = jax.jit(lambda x, w, precision=precision: jnp.matmul(x, w, precision=precision))
+        try:
+            error = np.abs(np.asarray(multiply(x, w)[0]) - exact).max() / np.abs(exact).max()
+        except Exception as reason:  # what this device cannot compute
+            print(f"{name}: not here ({str(reason).splitlines()[0][:80]})")
+            continue
+        print(f"{name:18} {1e6 * seconds(multiply, x, w) / members:7.2f} us a member  error {error:.1e}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", type=int, default=54)
+    parser.add_argument("--layers", type=int, nargs="+", default=[2, 3])
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--calls", type=int, default=10)
+    parser.add_argument("--products", action="store_true", help="measure the products instead")
+    options = parser.parse_args()
+    if options.products:
+        products(options.members)
+        return
+    for layers in options.layers:
+        gradients(layers, options.members, options.batch, options.calls)
+
+
+if __name__ == "__main__":
+    main()
