@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import equinox as eqx
@@ -12,8 +12,8 @@ import optax
 from jax import Array
 
 from sapp.algorithms.base import Metrics
-from sapp.networks import GaussianActor, StateActionNetwork, ensemble
-from sapp.spec import Batch
+from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
+from sapp.spec import Batch, Spec
 from sapp.tree import all_finite, select
 
 T = TypeVar("T")
@@ -101,6 +101,38 @@ def squared_td(value: Array, target: Array, trust: Array | float = 1.0) -> tuple
 def mixed_minimum(values: Array, share: Array | float) -> Array:
     """share·min_i Q_i + (1 − share)·max_i Q_i over the critics' axis: BCQ's soft clipped double Q."""
     return share * jnp.min(values, axis=0) + (1.0 - share) * jnp.max(values, axis=0)
+
+
+class SoftState(eqx.Module):
+    """What SAC and CQL learn: networks, temperature and optimisers; critics carry a leading axis of two."""
+
+    actor: GaussianActor
+    critics: StateActionNetwork
+    targets: StateActionNetwork
+    log_temperature: Array
+    actor_optimiser: Any
+    critic_optimiser: Any
+    temperature_optimiser: Any
+
+    @classmethod
+    def fresh(cls, actor: GaussianActor, critics: StateActionNetwork, temperature: Array | float) -> SoftState:
+        """The targets start as copies of the critics."""
+        log_temperature = jnp.log(jnp.asarray(temperature, jnp.float32))
+        return cls(
+            actor, critics, critics, log_temperature,
+            ADAM.init(actor), ADAM.init(critics), ADAM.init(log_temperature),
+        )  # fmt: skip
+
+
+def soft_networks(
+    key: Array, spec: Spec, hidden: Sequence[int], precision: Precision
+) -> tuple[GaussianActor, StateActionNetwork]:
+    """A Gaussian actor and two critics."""
+    actor_key, critic_key = jax.random.split(key)
+    sizes = spec.observation_size, spec.action_size
+    actor = GaussianActor(actor_key, *sizes, hidden, precision)
+    keys = jax.random.split(critic_key, 2)
+    return actor, jax.vmap(lambda k: StateActionNetwork(k, *sizes, hidden, precision))(keys)
 
 
 def bootstrap_target(batch: Batch, next_value: Array, discount: Array | float) -> Array:

@@ -10,7 +10,14 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.algorithms.actor_critic import ADAM, actor_loss, adam_step, bootstrap_target, temperature_loss
+from sapp.algorithms.actor_critic import (
+    SoftState,
+    actor_loss,
+    adam_step,
+    bootstrap_target,
+    soft_networks,
+    temperature_loss,
+)
 from sapp.algorithms.base import Algorithm, Metrics
 from sapp.errors import SappError, check_ranges
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
@@ -30,18 +37,6 @@ Kernel = Literal["auto", "xla", "fused"]
 
 STATES_AT_ONCE = 32
 """States whose proposals a processor scores at a time: 31 actions each, about a megabyte a layer of 256."""
-
-
-class CQLState(eqx.Module):
-    """Networks, temperature and optimisers; critics carry a leading axis of two."""
-
-    actor: GaussianActor
-    critics: StateActionNetwork
-    targets: StateActionNetwork
-    log_temperature: Array
-    actor_optimiser: Any
-    critic_optimiser: Any
-    temperature_optimiser: Any
 
 
 class CQL(Algorithm):
@@ -97,25 +92,15 @@ class CQL(Algorithm):
         if self.action_samples < 1 or self.batch_size < 1 or not self.hidden:
             raise SappError("action_samples and batch_size must be at least 1 and hidden must name at least one layer")
 
-    def init(self, key: Array, spec: Spec) -> CQLState:
+    def init(self, key: Array, spec: Spec) -> SoftState:
         """Fresh networks; the targets start as copies of the critics."""
-        actor_key, critic_key = jax.random.split(key)
-        sizes = spec.observation_size, spec.action_size
-        actor = GaussianActor(actor_key, *sizes, self.hidden, self.precision)
-        critics = jax.vmap(lambda k: StateActionNetwork(k, *sizes, self.hidden, self.precision))(
-            jax.random.split(critic_key, 2)
-        )
-        log_temperature = jnp.log(jnp.asarray(self.initial_temperature, jnp.float32))
-        return CQLState(
-            actor, critics, critics, log_temperature,
-            ADAM.init(actor), ADAM.init(critics), ADAM.init(log_temperature),
-        )  # fmt: skip
+        return SoftState.fresh(*soft_networks(key, spec, self.hidden, self.precision), self.initial_temperature)
 
-    def policy(self, state: CQLState) -> GaussianActor:
+    def policy(self, state: SoftState) -> GaussianActor:
         """The actor."""
         return state.actor
 
-    def update(self, state: CQLState, batch: Batch, weights: Array, key: Array) -> tuple[CQLState, Metrics]:
+    def update(self, state: SoftState, batch: Batch, weights: Array, key: Array) -> tuple[SoftState, Metrics]:
         """Temperature, critics, actor and targets, once each."""
         here_key, next_key, uniform_key, actor_key, backup_key = jax.random.split(key, 5)
         distribution, next_distribution = state.actor(batch.observation), state.actor(batch.next_observation)
@@ -150,7 +135,7 @@ class CQL(Algorithm):
             state.actor, critics, temperature, batch, actor_key
         )
         actor, actor_optimiser = adam_step(state.actor, gradient, state.actor_optimiser, self.actor_lr)
-        new = CQLState(
+        new = SoftState(
             actor, critics, polyak(state.targets, critics, self.tau), log_temperature,
             actor_optimiser, critic_optimiser, temperature_optimiser,
         )  # fmt: skip

@@ -9,7 +9,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.algorithms.actor_critic import ADAM, actor_loss, adam_step, bootstrap_target, td_loss, temperature_loss
+from sapp.algorithms.actor_critic import (
+    SoftState,
+    actor_loss,
+    adam_step,
+    bootstrap_target,
+    soft_networks,
+    td_loss,
+    temperature_loss,
+)
 from sapp.algorithms.base import Algorithm, Metrics, check_settings
 from sapp.errors import check_ranges
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
@@ -17,18 +25,6 @@ from sapp.networks.padded import PaddedActor, Padding
 from sapp.ratios import StateWeights, Uniform
 from sapp.spec import Batch, Spec
 from sapp.tree import polyak
-
-
-class SACState(eqx.Module):
-    """Networks, temperature and optimisers; critics carry a leading axis of two."""
-
-    actor: GaussianActor
-    critics: StateActionNetwork
-    targets: StateActionNetwork
-    log_temperature: Array
-    actor_optimiser: Any
-    critic_optimiser: Any
-    temperature_optimiser: Any
 
 
 class SAC(Algorithm):
@@ -63,27 +59,18 @@ class SAC(Algorithm):
         positive = {"initial_temperature": self.initial_temperature}
         check_ranges("SAC", positive, 0.0, float("inf"), open_ends=True)
 
-    def init(self, key: Array, spec: Spec) -> SACState:
+    def init(self, key: Array, spec: Spec) -> SoftState:
         """Fresh networks; the targets start as copies of the critics."""
-        actor_key, critic_key = jax.random.split(key)
-        sizes = spec.observation_size, spec.action_size
-        actor = GaussianActor(actor_key, *sizes, self.hidden, self.precision)
-        critics = jax.vmap(lambda k: StateActionNetwork(k, *sizes, self.hidden, self.precision))(
-            jax.random.split(critic_key, 2)
-        )
+        actor, critics = soft_networks(key, spec, self.hidden, self.precision)
         if self.padding is not None:
             actor, critics = _rescale(actor, critics, self.padding)
-        log_temperature = jnp.log(jnp.asarray(self.initial_temperature, jnp.float32))
-        return SACState(
-            actor, critics, critics, log_temperature,
-            ADAM.init(actor), ADAM.init(critics), ADAM.init(log_temperature),
-        )  # fmt: skip
+        return SoftState.fresh(actor, critics, self.initial_temperature)
 
-    def policy(self, state: SACState) -> GaussianActor:
+    def policy(self, state: SoftState) -> GaussianActor:
         """The actor."""
         return state.actor
 
-    def update(self, state: SACState, batch: Batch, weights: Array, key: Array) -> tuple[SACState, Metrics]:
+    def update(self, state: SoftState, batch: Batch, weights: Array, key: Array) -> tuple[SoftState, Metrics]:
         """Temperature, critics, actor and targets, once each."""
         del weights
         here_key, _, _, actor_key, backup_key = jax.random.split(key, 5)
@@ -107,7 +94,7 @@ class SAC(Algorithm):
 
         (policy_loss, log_prob), gradient = jax.value_and_grad(policy_objective, has_aux=True)(state.actor)
         actor, actor_optimiser = adam_step(state.actor, gradient, state.actor_optimiser, self.actor_lr)
-        new = SACState(
+        new = SoftState(
             actor, critics, polyak(state.targets, critics, self.tau), log_temperature,
             actor_optimiser, critic_optimiser, temperature_optimiser,
         )  # fmt: skip

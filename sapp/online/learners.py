@@ -12,7 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sapp.algorithms.sac import SAC, SACState
+from sapp.algorithms.actor_critic import SoftState
+from sapp.algorithms.sac import SAC
 from sapp.environments.policies import TanhGaussianPolicy, policy_from_arrays
 from sapp.networks import GaussianActor
 from sapp.networks.padded import Padding
@@ -51,13 +52,13 @@ class Learners:
         """Columns of a row of the device buffer, see ``replay.device_rows``."""
         return 2 * self.observations + self.actions + 2
 
-    def init(self) -> SACState:
+    def init(self) -> SoftState:
         """Fresh members."""
         return _init(self._algorithm, self._keys, self._spec)
 
     def learn(
-        self, state: SACState, buffer: Array, updates: int, size: int, count: int, window: int
-    ) -> tuple[SACState, Metrics]:
+        self, state: SoftState, buffer: Array, updates: int, size: int, count: int, window: int
+    ) -> tuple[SoftState, Metrics]:
         """``count`` updates of every member on batches drawn from the last ``window`` of ``size`` rows.
 
         Returns at once; the inputs' state is given up (donated). Metrics are those of the last update, one value a
@@ -75,7 +76,7 @@ class Learners:
         structure = count, self.observations, self.actions
         return _learn(structure, self._algorithm, self._keys, state, buffer, jnp.int32(updates), low, high)
 
-    def policies(self, state: SACState) -> list[TanhGaussianPolicy]:
+    def policies(self, state: SoftState) -> list[TanhGaussianPolicy]:
         """The members' policies for acting on the host, padding cut off; waits for the device."""
         actors = jax.device_get(state.actor)
         return [cut(jax.tree.map(lambda leaf, i=i: leaf[i], actors), *size) for i, size in enumerate(self.sizes)]
@@ -95,15 +96,15 @@ def cut(actor: GaussianActor, observation_size: int, action_size: int) -> TanhGa
 
 
 @jax.jit
-def _init(algorithm: SAC, keys: Array, spec: Spec) -> SACState:
+def _init(algorithm: SAC, keys: Array, spec: Spec) -> SoftState:
     return jax.vmap(lambda one, key: one.init(jax.random.fold_in(key, 0), spec))(algorithm, keys)
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=3)
 def _learn(
-    structure: tuple[int, int, int], algorithm: SAC, keys: Array, state: SACState, buffer: Array, updates: Array,
+    structure: tuple[int, int, int], algorithm: SAC, keys: Array, state: SoftState, buffer: Array, updates: Array,
     low: Array, high: Array,
-) -> tuple[SACState, Metrics]:  # fmt: skip
+) -> tuple[SoftState, Metrics]:  # fmt: skip
     count, observations, actions = structure
 
     def draw(number: Array, key: Array) -> tuple[Array, Array]:
@@ -113,8 +114,8 @@ def _learn(
     # All random choices of the stretch at once, outside the loop: in it every small kernel costs its launch.
     drawn = jax.vmap(jax.vmap(draw, (None, 0)), (0, None))(updates + jnp.arange(count), keys)
 
-    def step(carry: tuple[SACState, Metrics], chosen: tuple[Array, Array]) -> tuple[tuple[SACState, Metrics], None]:
-        def member(one: SAC, state: SACState, memory: Array, rows: Array, key: Array) -> tuple[SACState, Metrics]:
+    def step(carry: tuple[SoftState, Metrics], chosen: tuple[Array, Array]) -> tuple[tuple[SoftState, Metrics], None]:
+        def member(one: SAC, state: SoftState, memory: Array, rows: Array, key: Array) -> tuple[SoftState, Metrics]:
             batch = batch_of(memory[rows], observations, actions)
             return one.update(state, batch, jnp.ones_like(batch.reward), key)
 
