@@ -209,7 +209,7 @@ def locomotion(options: argparse.Namespace) -> None:
             targets, data, settings, progress=lambda done, total: say(f"{kind}: {done} of {total} steps")
         )
         say(f"{kind}: estimates of {len(actors)} policies ({report.seconds:.1f} s)")
-        everything.extend(rows_of(f"{name} {kind}", report, truth, error))
+        everything.extend(rows_of(f"{name} {kind}", report, truth, error, options.seed))
         facts[kind] = {
             "seconds": report.seconds,
             "returns": {
@@ -220,8 +220,8 @@ def locomotion(options: argparse.Namespace) -> None:
         }
         # written after each part, so that a run cut short leaves what it has
         options.out.mkdir(parents=True, exist_ok=True)
-        write_rows(options.out / f"{name}.csv", everything)
-        (options.out / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
+        write_rows(options.out / f"{name}-draw{options.seed}.csv", everything)
+        (options.out / f"{name}-draw{options.seed}.json").write_text(json.dumps(facts, indent=1) + "\n")
 
     table = json.loads((options.dope / "d4rl_policies.json").read_text())
     facts["dope"] = next(
@@ -320,7 +320,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     one.add_argument("--checkpoint-steps", type=int, nargs="*", default=[2_000, 6_000, 20_000])
     one.add_argument("--precision", default="float32", choices=("float32", "tf32", "bf16"))
     one.add_argument("--policies-count", type=int, default=0, help="only the first so many of the family")
-    one.add_argument("--seed", type=int, default=0)
+    one.add_argument("--seed", type=int, default=0, help="draw of the logs; each writes its own files into OUT")
     one.set_defaults(run=locomotion)
     for kind, what, episodes, bags in (
         ("sepsis", "ICU-Sepsis, exact solutions", [500, 2000, 5000], 8),

@@ -11,7 +11,7 @@ import pytest
 from sapp.environments.policies import TanhGaussianPolicy
 from sapp.evaluation.policy_file import actor_of
 from sapp.experiments.ope import COLUMNS, FAMILY, family, main
-from sapp.experiments.ope_report import covered, measures, read
+from sapp.experiments.ope_report import covered, measures, pooled, read
 
 
 def policy(seed: int) -> TanhGaussianPolicy:
@@ -60,3 +60,14 @@ def test_sepsis_and_its_report(tmp_path: Path) -> None:
     page = (tmp_path / "results" / "ope.md").read_text()
     assert "| sepsis 150 | doubly robust | 16 |" in page
     assert (tmp_path / "results" / "ope" / "sepsis.csv").read_bytes() == (out / "sepsis.csv").read_bytes()
+
+
+def test_draws_of_the_logs_share_the_truth_of_a_family_but_not_of_checkpoints() -> None:
+    def row(problem: str, draw: int, truth: float, error: float) -> dict[str, object]:
+        return {"problem": problem, "policy": "p", "draw": draw, "truth": truth, "truth_error": error}
+
+    rows = pooled(
+        [row("hopper family", 0, 1.0, 0.3), row("hopper family", 1, 3.0, 0.4), row("x checkpoints", 0, 7.0, 1.0)]
+    )
+    assert [r["truth"] for r in rows] == [2.0, 2.0, 7.0]
+    np.testing.assert_allclose([r["truth_error"] for r in rows], [0.25, 0.25, 1.0])  # ½·√(0.3² + 0.4²)
