@@ -249,8 +249,26 @@ def metric_curves(experiment: Experiment, dataset: str, name: str) -> list[Curve
         if steps:
             table = np.array([[one[step] for step in steps] for one in series], np.float64)
             x = np.array(steps, np.float64)
-            out.append(Curve(column, x, table.mean(0), table.min(0), table.max(0)))
+            out.append(thinned(Curve(column, x, table.mean(0), table.min(0), table.max(0))))
     return out
+
+
+def thinned(curve: Curve, most: int = 60) -> Curve:
+    """A curve of at most so many points: means of stretches, and the whole range that each stretch visits.
+
+    A page draws no more than its pixels, and a long run's every thousandth step would make it megabytes.
+    """
+    if len(curve.steps) <= most:
+        return curve
+    cuts = np.linspace(0, len(curve.steps), most + 1).astype(int)[:-1]
+    widths = np.diff(np.append(cuts, len(curve.steps)))
+    return Curve(
+        curve.column,
+        np.add.reduceat(curve.steps, cuts) / widths,
+        np.add.reduceat(curve.mean, cuts) / widths,
+        np.minimum.reduceat(curve.low, cuts),
+        np.maximum.reduceat(curve.high, cuts),
+    )
 
 
 def weighted(member: Member) -> bool:
