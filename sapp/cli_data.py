@@ -152,7 +152,7 @@ def list_datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON 
 
     from sapp.data.minari import minari_folder
 
-    table = Table(title=f"Datasets in {minari_folder()}", title_justify="left", caption_justify="left", box=SIMPLE_HEAD)
+    table = Table(title=f"Datasets in {minari_folder()}", title_justify="left", caption_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.caption = "score: mean normalised return of the episodes, 0 random, 100 expert"
     for heading in ("name", "transitions", "episodes", "MB", "score"):
         table.add_column(heading, justify="left" if heading == "name" else "right", no_wrap=True)
@@ -170,8 +170,8 @@ def list_datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON 
 
 def _row(each: Any) -> dict[str, Any]:
     if each.made is None:
-        stands = "(not made)" if each.can_make else "(needs a policy)"
-        stands = "(interrupted; make goes on)" if each.begun else stands
+        stands = "(not made)" if each.can_make else "(no policy)"
+        stands = "(begun)" if each.begun else stands
         empty = dict.fromkeys(("transitions", "episodes", "megabytes", "score", "made_from", "seed"))
         return {"name": each.name, "stands": stands, **empty}
     ours = each.made["sapp"]
@@ -179,7 +179,7 @@ def _row(each: Any) -> dict[str, Any]:
     made_from = source["from"] if "file" not in source else source["file"]
     if "snapshots" in source:
         used = source["snapshots"]
-        made_from = f"{len(used)} shipped polic{'y' if len(used) == 1 else 'ies'} (run seed {source['seed']})"
+        made_from = f"{len(used)} polic{'y' if len(used) == 1 else 'ies'}"
     return {
         "name": each.name,
         "stands": "made",
