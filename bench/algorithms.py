@@ -43,16 +43,17 @@ def measure(name: str, members: int, precision: str | None, seconds: float, data
     learner = eqx.tree_at(lambda x: x.updates, learner, learner.updates + algorithm.preparation + 100_000)
     sums = population.empty_sums(learner, phase)
     began = time.perf_counter()
-    learner, sums = population.run(learner, sums, phase, 4)
+    learner, sums = population.run(learner, sums, phase, population.stride)
     jax.block_until_ready(learner)
     compiled = time.perf_counter() - began
-    steps, rates = 4, []
+    stride, rates = 2 * population.stride, []
+    steps = 2 * stride
     for _ in range(5):
         began = time.perf_counter()
         learner, sums = population.run(learner, sums, phase, steps)
         jax.block_until_ready(learner)
         rates.append(steps / (time.perf_counter() - began))
-        steps = max(4, 2 * int(rates[-1] * seconds / 6))
+        steps = stride * max(2, int(rates[-1] * seconds / 3 / stride))
     rate = sorted(rates[2:])[1]
     return {
         "algorithm": name, "members": members, "batch": algorithm.batch_size, "precision": precision,

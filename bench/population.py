@@ -45,17 +45,18 @@ def measure(population: Population, phase: Phase, seconds: float) -> tuple[float
     learner = population.init()
     sums = population.empty_sums(learner, phase)
     began = time.perf_counter()
-    learner, sums = population.run(learner, sums, phase, 3)
+    learner, sums = population.run(learner, sums, phase, population.stride)
     jax.block_until_ready(learner)
     compiled = time.perf_counter() - began
-    steps, rates = 10, []
+    stride, rates = population.stride, []
+    steps = stride
     for _ in range(4):
         began = time.perf_counter()
         learner, sums = population.run(learner, sums, phase, steps)
         jax.block_until_ready(learner)
         took = time.perf_counter() - began
         rates.append(steps * len(population.members) / took)
-        steps = max(10, int(steps * seconds / took))
+        steps = max(10, int(steps * seconds / took)) // stride * stride or stride
     return compiled, float(np.median(rates[1:]))
 
 

@@ -21,10 +21,14 @@ _HOME = {
     "BCQ": "sapp.algorithms",
     "BEAR": "sapp.algorithms",
     "BRAC": "sapp.algorithms",
+    "ConvScores": "sapp.algorithms",
+    "DQN": "sapp.algorithms",
+    "DiscreteBC": "sapp.algorithms",
     "DiscreteCQL": "sapp.algorithms",
     "EDAC": "sapp.algorithms",
     "FisherBRC": "sapp.algorithms",
     "IQL": "sapp.algorithms",
+    "REM": "sapp.algorithms",
     "ReBRAC": "sapp.algorithms",
     "TD3BC": "sapp.algorithms",
     "UWAC": "sapp.algorithms",
@@ -42,6 +46,7 @@ _HOME = {
     "StateWeights": "sapp.ratios",
     "Uniform": "sapp.ratios",
     "Dataset": "sapp.data",
+    "FrameDataset": "sapp.data",
     "load": "sapp.data",
     "save_npz": "sapp.data",
     "Phase": "sapp.training",
@@ -60,16 +65,21 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.algorithms import BEAR as BEAR
     from sapp.algorithms import BRAC as BRAC
     from sapp.algorithms import CQL as CQL
+    from sapp.algorithms import DQN as DQN
     from sapp.algorithms import EDAC as EDAC
     from sapp.algorithms import IQL as IQL
+    from sapp.algorithms import REM as REM
     from sapp.algorithms import TD3BC as TD3BC
     from sapp.algorithms import UWAC as UWAC
     from sapp.algorithms import Algorithm as Algorithm
+    from sapp.algorithms import ConvScores as ConvScores
+    from sapp.algorithms import DiscreteBC as DiscreteBC
     from sapp.algorithms import DiscreteCQL as DiscreteCQL
     from sapp.algorithms import FisherBRC as FisherBRC
     from sapp.algorithms import ReBRAC as ReBRAC
     from sapp.algorithms.presets import preset as preset
     from sapp.data import Dataset as Dataset
+    from sapp.data import FrameDataset as FrameDataset
     from sapp.data import save_npz as save_npz
     from sapp.data.load import load as load
     from sapp.errors import SappError as SappError

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sapp.algorithms import Algorithm
-    from sapp.data import Dataset
+    from sapp.data import Dataset, FrameDataset
     from sapp.training import Run
     from sapp.training.lockstep import Evaluation
 
@@ -49,6 +49,10 @@ OTHERS = {
     "edac": "EDAC",
     "sac-n": "SAC-N",
     "iql": "implicit Q-learning",
+    "discrete-bc": "behaviour cloning of discrete actions",
+    "dqn": "double DQN on logs",
+    "qr-dqn": "QR-DQN",
+    "rem": "random ensemble mixture",
 }
 VARIANTS = {
     "sa-": "state-aware: its penalty weighted with DualDICE state ratios",
@@ -224,6 +228,9 @@ def train(
     ] = None,
     eval_episodes: Annotated[int, typer.Option("--eval-episodes", help="Episodes a member and evaluation.")] = 10,
     eval_seed: Annotated[int, typer.Option("--eval-seed", help="Seed of the evaluation's start states.")] = 0,
+    eval_max_steps: Annotated[
+        int | None, typer.Option("--eval-max-steps", help="Images: cut episodes of evaluation [the game's own limit].")
+    ] = None,
     log_every: Annotated[int, typer.Option("--log-every", help="Steps averaged in a row of metrics.csv.")] = 1_000,
     checkpoint_every: Annotated[
         int | None, typer.Option("--checkpoint-every", help="Steps between checkpoints [as --eval-every].")
@@ -232,6 +239,9 @@ def train(
     precision: Annotated[
         str | None, typer.Option("--precision", help="Of matrix products: float32, tf32 or bf16 [float32].")
     ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Images: leave frames on the host even where the device could hold them.")
+    ] = False,
     columns: Columns = None,
     environment: Environment = None,
     tensorboard: Board = False,
@@ -259,6 +269,8 @@ def train(
         eval_every=eval_every,
         eval_episodes=eval_episodes,
         eval_seed=eval_seed,
+        eval_max_steps=eval_max_steps,
+        stream=True if stream else None,
         log_every=log_every,
         checkpoint_every=checkpoint_every,
         keep=keep,
@@ -433,11 +445,15 @@ def replay(
 
 @data_app.command(
     epilog="Example: sapp data convert logs.csv logs.npz --columns map.toml --environment Pendulum-v1",
-    help="Write any dataset as one .npz file, with names, bounds and environment set once and for all.",
+    help="Write any dataset as one .npz file, with names, bounds and environment set once and for all; "
+    "a DQN-Replay folder becomes a folder whose frames are memory-mapped, for logs larger than memory.",
 )
 def convert(
     source: Source,
-    target: Annotated[Path, typer.Argument(metavar="OUT.npz", help="The file to write.", show_default=False)],
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="OUT.npz", help="The file (for image logs, the folder) to write.", show_default=False),
+    ],
     columns: Columns = None,
     name: Name = None,
     environment: Home = None,
@@ -447,14 +463,21 @@ def convert(
     compress: Annotated[bool, typer.Option("--compress", help="Smaller and slower.")] = False,
 ) -> None:
     """``sapp.save_npz(sapp.load(source), target)``."""
-    from sapp.data import save_npz
+    from sapp.data import FrameDataset, save_npz
+    from sapp.data.dqn_replay import is_dqn_replay, load_dqn_replay
 
+    if is_dqn_replay(Path(source)) and target.suffix != ".npz":
+        frames = load_dqn_replay(source, into=target, name=name, environment=environment)
+        print(f"{target}: {frames.size:,} rows")
+        return
     if target.suffix != ".npz":
         raise SappError(f"{target}: the file name must end in .npz")
     dataset = _load(
         source, columns=columns, name=name, environment=environment, action_low=low, action_high=high,
         max_episode_steps=limit,
     )  # fmt: skip
+    if isinstance(dataset, FrameDataset):
+        raise SappError(f"{source}: holds images, which an .npz file is not for; give a folder to write")
     print(f"{save_npz(dataset, target, compress=compress)}: {dataset.size:,} transitions")
 
 
@@ -573,7 +596,7 @@ def _sources(words: Sequence[str], columns: Path | None, environment: str | None
     return [_load(word, columns=columns, environment=environment) for word in words]
 
 
-def _load(source: str, **options: Any) -> Dataset:
+def _load(source: str, **options: Any) -> Dataset | FrameDataset:
     """``sapp.load`` with a bar while it downloads."""
     from sapp.data import load
 
@@ -609,6 +632,11 @@ def _finished(run: Run, quiet: bool) -> None:
             for row in last
         ]
         _print(_score_table(f"Last evaluation, step {run.total_steps:,}", rows))
+        for found in run.final_and_best():
+            if run.plan.problems[run.plan.members[run.member_index(found["member"])].dataset].frame is not None:
+                print(
+                    f"{found['member']}: final {found['final']:.1f}, best {found['best']:.1f} at {found['best_step']:,}"
+                )
     print(f"Run: {run.path}")
 
 

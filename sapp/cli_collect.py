@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,10 +22,15 @@ of each member as a file that 'sapp train' and 'sapp data show' read.
 
 SAC's hyper-parameters are options of their names: --critic-lr 1e-3 --hidden 64,64 --batch-size 128.
 
+With --algorithm dqn, ENV is an Atari game such as ALE/Pong-v5 (or catch), and the folder holds replay_logs/, everything
+that was played in DQN-Replay's own layout, the network at the end and metrics.csv. DQN's hyper-parameters are options
+too: --lr 2.5e-4 --optimiser rmsprop.
+
 \b
 Examples:
   sapp collect Pendulum-v1 --steps 10_000 --hidden 64,64 --out runs/pendulum
   sapp collect hopper --steps 1_000_000 --seeds 3
+  sapp collect ALE/Pong-v5 --algorithm dqn --steps 1_000_000
   sapp collect --resume runs/pendulum
 """
 
@@ -40,11 +46,21 @@ def add_command(app: typer.Typer) -> None:
 
 def collect(
     words: Annotated[list[str] | None, typer.Argument(metavar="ENV...", show_default=False)] = None,
+    algorithm: Annotated[str, typer.Option("--algorithm", help="sac, or dqn for images.")] = "sac",
     steps: Annotated[str, typer.Option("--steps", help="Environment steps of each seed.")] = "1_000_000",
     seeds: Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = "1",
-    random_steps: Annotated[str, typer.Option("--random-steps", help="Uniform actions at the start.")] = "5_000",
+    random_steps: Annotated[
+        str | None, typer.Option("--random-steps", help="Uniform actions at the start [sac: 5_000, dqn: 20_000].")
+    ] = None,
+    decay: Annotated[
+        str, typer.Option("--epsilon-decay", help="dqn: steps over which random actions fall from 1 to 0.01.")
+    ] = "250_000",
+    capacity: Annotated[str, typer.Option("--capacity", help="dqn: steps in the replay ring.")] = "1_000_000",
+    update_period: Annotated[int, typer.Option("--update-period", help="dqn: steps for each update.")] = 4,
     snapshots: Annotated[int, typer.Option("--snapshots", help="Policies to keep of each seed.")] = 20,
-    rows: Annotated[int, typer.Option("--rows", help="Environments of a seed that run side by side.")] = 16,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Environments of a seed that run side by side [sac: 16, dqn: 64].")
+    ] = None,
     chunk: Annotated[
         int, typer.Option("--chunk", help="Steps, and as many updates, between two changes of the acting policy.")
     ] = 256,
@@ -72,8 +88,34 @@ def collect(
     if resume is not None and (environments or changes):
         raise SappError("--resume continues a run as it was planned; leave environments and hyper-parameters out")
 
+    if algorithm not in ("sac", "dqn"):
+        raise SappError(f"--algorithm {algorithm!r} is unknown: use sac, or dqn for images")
+    if algorithm == "dqn":
+        if resume is not None:
+            raise SappError("an online DQN is not resumed: its log is whole wherever it stops; collect another one")
+        from sapp.online.dqn import Exploration
+
+        schedule = Exploration(
+            whole_number("--random-steps", random_steps or "20_000"), whole_number("--epsilon-decay", decay)
+        )
+        options: dict[str, Any] = {
+            "steps": whole_number("--steps", steps), "rows": rows or 64, "update_period": update_period,
+            "capacity": whole_number("--capacity", capacity), "exploration": schedule, "threads": threads,
+            "time_limit": time_limit, "progress": not quiet,
+        }  # fmt: skip
+        numbers = _seeds(seeds)
+        _collect_dqn(
+            environments, range(numbers) if isinstance(numbers, int) else numbers, changes, options, out,
+            eval_episodes, quiet,
+        )  # fmt: skip
+        return
+
     from sapp import online
     from sapp.algorithms.sac import SAC
+    from sapp.environments import is_frames
+
+    if images := [name for name in environments if is_frames(name)]:
+        raise SappError(f"{images[0]} has images for observations and choices for actions: add --algorithm dqn")
     from sapp.config import override
     from sapp.online.evaluation import evaluate_snapshots
 
@@ -85,8 +127,8 @@ def collect(
             seeds=_seeds(seeds),
             steps=whole_number("--steps", steps),
             algorithm=override(SAC(), changes),
-            random_steps=whole_number("--random-steps", random_steps),
-            rows=rows,
+            random_steps=whole_number("--random-steps", random_steps or "5_000"),
+            rows=rows or 16,
             chunk=chunk,
             snapshots=snapshots,
             max_episode_steps=limit,
@@ -109,6 +151,27 @@ def collect(
         for file in files:
             print(f"Data: {file}")
     print(f"Run: {run.path}")
+
+
+def _collect_dqn(
+    environments: Sequence[str], seeds: Sequence[int], changes: dict[str, Any], options: dict[str, Any],
+    out: Path | None, episodes: int, quiet: bool,
+) -> None:  # fmt: skip
+    """``sapp.online.dqn.train(environment, ...)``, game by game and seed by seed."""
+    from sapp.config import override
+    from sapp.online import dqn
+
+    algorithm = override(dqn.dopamine_dqn(), changes)
+    several = len(environments) * len(seeds) > 1
+    for environment in environments:
+        for seed in seeds:
+            folder = out / f"{environment.replace('/', '-')}-{seed}" if out is not None and several else out
+            run = dqn.train(environment, algorithm=algorithm, seed=seed, out=folder, **options)
+            if episodes and not quiet:
+                found = run.play(episodes).returns
+                print(f"Return of the last network: {found.mean():.1f} over {episodes} episodes, epsilon 0.001")
+            print(f"Data: {run.log}")
+            print(f"Run: {run.path}")
 
 
 def _print(run: Any, found: list[dict[str, Any]]) -> None:

@@ -152,7 +152,13 @@ def list_datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON 
 
     from sapp.data.minari import minari_folder
 
-    table = Table(title=f"Datasets in {minari_folder()}", title_justify="left", caption_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(
+        title=f"Datasets in {minari_folder()}",
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     table.caption = "score: mean normalised return of the episodes, 0 random, 100 expert"
     for heading in ("name", "transitions", "episodes", "MB", "score"):
         table.add_column(heading, justify="left" if heading == "name" else "right", no_wrap=True)

@@ -11,6 +11,7 @@ from sapp.errors import SappError
 
 EXPERIMENTS = {
     "table1": "Table 1: SA-CQL, CQL, six other methods and the controls on the eighteen datasets",
+    "atari": "Table 2: discrete SA-CQL, CQL, REM and the controls on four Atari games' logs",
     "ratio-quality": "Figure 2: the reward that the ratios predict against the true return",
     "random-ratio": "Figure 3: SA-CQL against random, shuffled and mean weights",
     "alpha-sweep": "Table 6: SA-CQL against CQL at other conservative weights",
@@ -34,6 +35,7 @@ Examples:
   sapp experiment table1 --scale smoke
   sapp experiment table1 --scale small --datasets hopper-medium,hopper-random --seeds 5 --precision bf16
   sapp experiment alpha-sweep --scale paper --store results.sqlite --on ray
+  sapp experiment atari --scale small --data logs    # logs/pong and so on, from sapp collect --algorithm dqn
 """
 _REPORT = """Write one self-contained page: tables with the paper's numbers beside ours, learning curves, diagnostics.
 
@@ -67,7 +69,8 @@ def experiment(
     datasets: Annotated[str | None, typer.Option("--datasets", help="Only these, joined by commas.")] = None,
     methods: Annotated[str | None, typer.Option("--methods", help="Only these columns, joined by commas.")] = None,
     data: Annotated[
-        Path | None, typer.Option("--data", help="Folder with the datasets' files, such as hopper-medium-v2.hdf5.")
+        Path | None,
+        typer.Option("--data", help="Folder with files of the datasets (hopper-medium-v2.hdf5) or logs of games."),
     ] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="float32, tf32 or bf16 [float32].")] = None,
     fallback: Annotated[

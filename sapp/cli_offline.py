@@ -153,12 +153,12 @@ def _estimate(
         sizes = tuple(int(part) for part in hidden.split(","))
     except ValueError:
         raise SappError(f"--fit-hidden {hidden!r}: give layer sizes such as 256,256") from None
-    from sapp.data import load
+    from sapp.data import load_vectors
     from sapp.evaluation.estimators import Settings
     from sapp.evaluation.offline import evaluate_offline as judge
     from sapp.evaluation.run_policies import gather
 
-    logs = None if data is None else load(data, columns=columns)
+    logs = None if data is None else load_vectors(data, columns=columns)
     how: dict[str, Any] = {"checkpoints": checkpoints, "act": act}
     groups: list[Candidates] = gather(paths, data=logs, members=members, discount=discount, **how)
     reports = []

@@ -20,13 +20,16 @@ class Spec(eqx.Module):
     discrete: bool = eqx.field(static=True, default=False)
     return_span: Array | float = 1.0
     """Largest minus smallest return of the dataset's episodes: what IQL scales rewards by."""
+    frame: tuple[int, int, int] | None = eqx.field(static=True, default=None)
+    """Frames of an observation, their height and width, where observations are stacks of frames rather than vectors."""
 
 
 class Batch(eqx.Module):
     """A mini-batch of transitions, drawn uniformly, and as many episode starts, drawn uniformly.
 
     Actions are scaled to [−1, 1], float32 [B, A]; discrete ones are numbers of choices, int32 [B]. ``terminal`` is 1.0
-    where bootstrapping stops; a time-out is not a terminal.
+    where bootstrapping stops; a time-out is not a terminal. Observations are float32 [B, O], or stacks of frames, uint8
+    [B, stack, H, W].
     """
 
     observation: Array

@@ -21,12 +21,15 @@ ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
 """Adam's direction; the learning rate is a number of the member and multiplies it in ``adam_step``."""
 
 
-def adam_step(parameters: T, gradients: T, optimiser: Any, lr: Array | float) -> tuple[T, Any]:
+def adam_step(
+    parameters: T, gradients: T, optimiser: Any, lr: Array | float, direction: optax.GradientTransformation = ADAM
+) -> tuple[T, Any]:
     """One Adam step with a learning rate that may be traced; a step whose gradient is not finite is not taken.
 
     So parameters stay finite whatever happens, and a member that diverges is stopped in a state that can be looked at.
+    ``direction`` takes the place of the usual Adam: one with another epsilon, RMSProp.
     """
-    directions, new = ADAM.update(gradients, optimiser)
+    directions, new = direction.update(gradients, optimiser)
     stepped = jax.tree.map(lambda p, d: p - lr * d, parameters, directions)
     return select(all_finite(gradients), (stepped, new), (parameters, optimiser))
 

@@ -59,6 +59,21 @@ class Algorithm(eqx.Module):
         """The current policy, with all that it needs to act."""
         raise TypeError(f"{type(self).__name__} must define policy()")
 
+    def features(self, state: Any, observation: Array) -> Array:
+        """What state weights see of observations [B, …]: the observations themselves, or an encoder's output [B, F].
+
+        Weights never reach what is before their features: no gradient of theirs goes into an encoder.
+        """
+        return observation
+
+    def feature_policy(self, state: Any) -> Policy:
+        """The current policy as a function of ``features``."""
+        return self.policy(state)
+
+    def feature_spec(self, spec: Spec) -> Spec:
+        """The problem as state weights see it, with ``features`` as its observations."""
+        return spec
+
 
 def check_settings(algorithm: Algorithm, *positive: str, counts: tuple[str, ...] = ()) -> None:
     """Refuse settings that no algorithm can have, by name: learning rates, discount and tau out of range, no layers.

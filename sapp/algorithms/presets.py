@@ -12,11 +12,14 @@ from sapp.algorithms.bcq import BCQ
 from sapp.algorithms.bear import BEAR
 from sapp.algorithms.brac import BRAC
 from sapp.algorithms.cql import CQL
+from sapp.algorithms.discrete_bc import DiscreteBC
 from sapp.algorithms.discrete_cql import DiscreteCQL
+from sapp.algorithms.dqn import DQN
 from sapp.algorithms.edac import EDAC
 from sapp.algorithms.fisher_brc import FisherBRC
 from sapp.algorithms.iql import IQL
 from sapp.algorithms.rebrac import ReBRAC
+from sapp.algorithms.rem import REM
 from sapp.algorithms.td3bc import TD3BC
 from sapp.algorithms.uwac import UWAC
 from sapp.errors import SappError
@@ -41,11 +44,26 @@ def task(dataset: str) -> tuple[str, str] | None:
     return (match.group(1), match.group(2).replace("_", "-")) if match else None
 
 
-def weight_range(dataset: str) -> tuple[float, float]:
-    """(b0, b1) of the paper's table for a D4RL-style name; (0, 1) for data the paper does not know.
+GAMES = ("pong", "qbert", "seaquest", "breakout")
+"""The paper's Atari games."""
+ATARI_ZETA_LR = 1e-3
+"""The paper's for ζ on Atari; elsewhere it is DualDICE's default."""
 
-    halfcheetah and hopper have b0 = 0, walker2d 0.5; expert and medium-expert have b1 = 5, all others 1.
+
+def atari(dataset: str) -> bool:
+    """Whether a name is that of an Atari game's data: it begins with ``ALE/`` or with one of the paper's games."""
+    name = dataset.lower()
+    return name.startswith("ale/") or bool(re.match(rf"({'|'.join(GAMES)})(?![a-z])", name))
+
+
+def weight_range(dataset: str) -> tuple[float, float]:
+    """(b0, b1) of the paper's tables for a D4RL-style or Atari name; (0, 1) for data the paper does not know.
+
+    halfcheetah and hopper have b0 = 0, walker2d 0.5; expert and medium-expert have b1 = 5, all others 1. Atari games
+    have (0.5, 2).
     """
+    if atari(dataset):
+        return 0.5, 2.0
     known = task(dataset)
     if known is None:
         return 0.0, 1.0
@@ -54,7 +72,8 @@ def weight_range(dataset: str) -> tuple[float, float]:
 
 
 def _sa(dataset: str) -> DualDICE:
-    return DualDICE(f=LogMinMax(*weight_range(dataset)))
+    f = LogMinMax(*weight_range(dataset))
+    return DualDICE(f=f, zeta_lr=ATARI_ZETA_LR) if atari(dataset) else DualDICE(f=f)
 
 
 def _random(dataset: str) -> RandomWeights:
@@ -118,6 +137,15 @@ def _sac_n(dataset: str) -> EDAC:
     return EDAC(critics=counts.get(environment, 10), diversify=False)
 
 
+DOPAMINE_EPS = 0.01 / 32
+"""Adam's epsilon in Dopamine's quantile agents and in REM."""
+
+
+def _qr_dqn(_: str) -> DQN:
+    """batch_rl's; greedy at s' by Q̄ itself, not double."""
+    return DQN(quantiles=200, lr=5e-5, adam_eps=DOPAMINE_EPS, target_every=2_000, double=False)
+
+
 Make = Callable[[str, StateWeights], Algorithm]
 BASES: dict[str, tuple[str, Make]] = {
     "cql": ("CQL(H) on d3rlpy v1's scale, weight 5", lambda _, w: CQL(weights=w)),
@@ -139,6 +167,10 @@ OTHERS: dict[str, tuple[str, Callable[[str], Algorithm]]] = {
     "edac": ("EDAC, its number of critics and η by dataset", _edac),
     "sac-n": ("SAC-N, its number of critics by dataset", _sac_n),
     "iql": ("implicit Q-learning, expectile 0.7, β 3", lambda _: IQL()),
+    "discrete-bc": ("cloning of discrete actions by maximum likelihood", lambda _: DiscreteBC()),
+    "dqn": ("double DQN on logs, without pessimism", lambda _: DQN()),
+    "qr-dqn": ("QR-DQN, 200 quantiles", _qr_dqn),
+    "rem": ("REM, 200 heads, a random mixture of them every step", lambda _: REM()),
 }
 """Algorithms whose pessimism is no penalty a state."""
 

@@ -1,8 +1,9 @@
-"""Logged data: one ``Dataset`` type, and loaders for D4RL HDF5, Minari, Parquet, CSV and NumPy files."""
+"""Logged data: ``Dataset`` for vectors, ``FrameDataset`` for images, and loaders for the files that hold them."""
 
 from sapp.data.arrays import save_npz
 from sapp.data.dataset import Dataset, concatenate
-from sapp.data.load import load
+from sapp.data.frames import FrameDataset
+from sapp.data.load import load, load_vectors
 from sapp.data.tables import Columns
 
-__all__ = ["Columns", "Dataset", "concatenate", "load", "save_npz"]
+__all__ = ["Columns", "Dataset", "FrameDataset", "concatenate", "load", "load_vectors", "save_npz"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sapp.data.dataset import Dataset
-from sapp.data.load import load
+from sapp.data.load import load_vectors
 from sapp.data.repair import needs_scaling
 
 FEW_EPISODES = 30
@@ -44,7 +44,7 @@ def check(source: Any, columns: str | Path | None = None) -> Check:
         source: what ``sapp.load`` takes.
         columns: TOML file that maps columns.
     """
-    data = load(source, columns=columns) if columns is not None else load(source)
+    data = load_vectors(source, columns=columns) if columns is not None else load_vectors(source)
     actions = f"{data.num_actions} discrete actions" if data.discrete else f"{data.action_size} action dimensions"
     summary = (
         f"{data.size:,} steps, {data.num_episodes:,} episodes ({int(data.terminal.sum()):,} end, "

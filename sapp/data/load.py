@@ -15,19 +15,22 @@ from sapp.benchmark import names
 from sapp.data import d4rl, minari, tables
 from sapp.data.arrays import load_mapping, load_npz
 from sapp.data.dataset import Dataset
-from sapp.data.files import Options, did_you_mean, given, require_file
+from sapp.data.dqn_replay import is_dqn_replay, load_dqn_replay
+from sapp.data.files import Options, did_you_mean, given
+from sapp.data.frame_files import is_frames_folder, load_frames
+from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
 
 ACCEPTED = (
     "a path ending in .hdf5, .h5, .parquet, .csv, .csv.gz or .npz, a D4RL name such as hopper-medium-v2, "
-    "a benchmark name such as hopper-medium, a Minari id such as minari:mujoco/hopper/medium-v0, a dictionary of "
-    "arrays, or a Dataset"
+    "a benchmark name such as hopper-medium, a Minari id such as minari:mujoco/hopper/medium-v0, a folder of "
+    "image logs, a dictionary of arrays, or a Dataset"
 )
 """What ``load`` takes, in words."""
 
 
 def load(
-    source: Dataset | str | os.PathLike[str] | Mapping[str, ArrayLike],
+    source: Dataset | FrameDataset | str | os.PathLike[str] | Mapping[str, ArrayLike],
     *,
     name: str | None = None,
     environment: str | None = None,
@@ -38,13 +41,15 @@ def load(
     columns: tables.Columns | Mapping[str, Any] | str | Path | None = None,
     mirror: str | None = None,
     progress: d4rl.Progress | None = None,
-) -> Dataset:
+) -> Dataset | FrameDataset:
     """Load a dataset from whatever holds it.
 
     Args:
         source: a path (.hdf5, .h5, .parquet, .csv, .csv.gz, .npz), a D4RL name (hopper-medium-v2: downloaded), a name
             of the benchmark (hopper-medium: made on this machine, see ``sapp.benchmark``), a Minari id (with or without
-            "minari:" in front), a dictionary of arrays, or a dataset, which is returned as it is.
+            "minari:" in front), a folder of image logs (DQN-Replay shards, read into memory, or one of sapp's own,
+            mapped), a dictionary of arrays, or a dataset, which is returned as it is. Image logs come as a
+            ``FrameDataset``.
         name: in place of the one that follows from the source.
         environment: in place of the one that follows from the source.
         physics: in place of the one that follows from the source.
@@ -64,7 +69,7 @@ def load(
         "action_high": action_high,
         "max_episode_steps": max_episode_steps,
     }
-    if isinstance(source, Dataset):
+    if isinstance(source, (Dataset, FrameDataset)):
         return _as_is(source, given(options))
     if isinstance(source, Mapping):
         return load_mapping(source, **options)
@@ -88,7 +93,7 @@ def load(
         return d4rl.load_d4rl(text, mirror=mirror, progress=progress, **options)
     if path.exists():
         if path.is_dir():
-            require_file(path)
+            return _folder(path, given(options))
         raise SappError(f"{text}: unknown file ending {path.suffix!r}; give {ACCEPTED}")
     if re.fullmatch(r"[\w./+-]+-v\d+", text):
         if "/" in text or minari.is_local(text):
@@ -106,7 +111,37 @@ def _benchmark(name: str, progress: d4rl.Progress | None) -> Dataset:
     return load_or_make(name, progress=progress)
 
 
-def _as_is(dataset: Dataset, options: dict[str, Any]) -> Dataset:
+def load_vectors(source: Any, **options: Any) -> Dataset:
+    """Load a dataset whose observations are vectors; says so where they are images. Arguments are those of ``load``."""
+    data = load(source, **options)
+    if isinstance(data, FrameDataset):
+        raise SappError(f"{data.name}: its observations are images; this takes data whose observations are vectors")
+    return data
+
+
+def _folder(path: Path, options: dict[str, Any]) -> FrameDataset:
+    """A folder of image logs."""
+    _only_names(str(path), options)
+    if is_frames_folder(path):
+        return load_frames(path, **options)
+    if is_dqn_replay(path):
+        return load_dqn_replay(path, **options)
+    raise SappError(
+        f"{path}: is a directory without image logs (DQN-Replay shards, or frames that sapp wrote); give one file"
+    )
+
+
+def _only_names(where: str, options: Mapping[str, Any]) -> None:
+    """Image logs have neither physics nor action bounds, and know where their episodes end."""
+    for key in options:
+        if key not in ("name", "environment"):
+            raise SappError(f"{where}: {key} does not apply to image logs; leave it out")
+
+
+def _as_is(dataset: Dataset | FrameDataset, options: dict[str, Any]) -> Dataset | FrameDataset:
+    if isinstance(dataset, FrameDataset):
+        _only_names(dataset.name, options)
+        return replace(dataset, **options) if options else dataset
     if "max_episode_steps" in options:
         raise SappError(f"{dataset.name}: max_episode_steps is for files; a Dataset already knows where episodes end")
     return replace(dataset, **options) if options else dataset

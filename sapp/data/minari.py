@@ -10,6 +10,8 @@ import numpy as np
 
 from sapp.data.dataset import Dataset
 from sapp.data.files import Options, did_you_mean, given, one_line
+from sapp.data.frames import FrameDataset
+from sapp.data.minari_frames import is_images, load_images
 from sapp.errors import SappError
 
 
@@ -23,10 +25,11 @@ def is_local(identity: str) -> bool:
     return (minari_folder() / identity / "data").is_dir()
 
 
-def load_minari(identity: str, **options: Unpack[Options]) -> Dataset:
+def load_minari(identity: str, **options: Unpack[Options]) -> Dataset | FrameDataset:
     """Load a local Minari dataset with float observations (Box, or Dict and Tuple of Boxes, flattened) and Box actions.
 
-    Action bounds come from the action space, the environment is the Gymnasium id that the dataset names.
+    Action bounds come from the action space, the environment is the Gymnasium id that the dataset names. Observations
+    that are images (uint8) come as a ``FrameDataset``, see ``sapp.data.minari_frames``.
 
     Args:
         identity: such as "mujoco/hopper/medium-v0".
@@ -48,7 +51,11 @@ def load_minari(identity: str, **options: Unpack[Options]) -> Dataset:
     try:
         stored = minari.load_dataset(identity)
         action_space, observation_space = stored.action_space, stored.observation_space
+        if is_images(observation_space):
+            return load_images(stored, identity, given(options))
         episodes = [episode for episode in stored.iterate_episodes() if len(episode.rewards)]
+    except SappError:
+        raise
     except Exception as error:  # whatever h5py, pyarrow or Minari make of a damaged dataset
         raise SappError(f"{identity}: Minari cannot read it ({one_line(error)}); download it again") from None
     if not episodes:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sapp.data.dataset import Dataset
+from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
 from sapp.files import write_aside
 
@@ -72,6 +73,7 @@ class Summary:
         action_high: bounds.
         extras: name of each further array, and its width.
         choices: share of each discrete action, by its label or number; empty where actions are continuous.
+        frames: shape and bytes of the images, where observations are; ``observation`` is then empty.
     """
 
     name: str
@@ -93,9 +95,33 @@ class Summary:
     action_high: tuple[float, ...]
     extras: dict[str, int]
     choices: dict[str, float] = field(default_factory=dict)
+    frames: FrameFacts | None = None
 
 
-def summarise(dataset: Dataset) -> Summary:
+@dataclass(frozen=True)
+class FrameFacts:
+    """The images of an image log.
+
+    Attributes:
+        stack: frames of an observation.
+        height: of a frame.
+        width: of a frame.
+        bytes: of all frames.
+        mapped: whether they stay in their file.
+        sampled: rows that are drawn as transitions: all but those that end an episode by time-out.
+        action_counts: how often each action was taken, by its label or number.
+    """
+
+    stack: int
+    height: int
+    width: int
+    bytes: int
+    mapped: bool
+    sampled: int
+    action_counts: dict[str, int]
+
+
+def summarise(dataset: Dataset | FrameDataset) -> Summary:
     """Put a dataset in numbers.
 
     Args:
@@ -115,14 +141,28 @@ def summarise(dataset: Dataset) -> Summary:
         returns=Quantiles.of(dataset.episode_returns),
         lengths=Quantiles.of(dataset.episode_lengths),
         rewards=_ranges(dataset.reward[:, None])[0],
-        normalized_score=_scores(dataset),
-        observation=_ranges(dataset.observation),
-        action=() if dataset.discrete else _ranges(dataset.action),
-        action_low=() if dataset.discrete else tuple(dataset.action_low.tolist()),
-        action_high=() if dataset.discrete else tuple(dataset.action_high.tolist()),
-        extras={key: int(np.prod(value.shape[1:])) for key, value in dataset.extras.items()},
         choices=_choices(dataset),
+        **(_of_frames(dataset) if isinstance(dataset, FrameDataset) else _of_vectors(dataset)),
     )
+
+
+def _of_vectors(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "normalized_score": _scores(dataset),
+        "observation": _ranges(dataset.observation),
+        "action": () if dataset.discrete else _ranges(dataset.action),
+        "action_low": () if dataset.discrete else tuple(dataset.action_low.tolist()),
+        "action_high": () if dataset.discrete else tuple(dataset.action_high.tolist()),
+        "extras": {key: int(np.prod(value.shape[1:])) for key, value in dataset.extras.items()},
+    }
+
+
+def _of_frames(dataset: FrameDataset) -> dict[str, Any]:
+    stack, height, width = dataset.observation_shape
+    size, sampled = dataset.frames.nbytes, len(dataset.sampled_rows)
+    counts = {label: round(share * dataset.size) for label, share in _choices(dataset).items()}
+    empty = {"normalized_score": None, "observation": (), "action": (), "action_low": (), "action_high": ()}
+    return {**empty, "extras": {}, "frames": FrameFacts(stack, height, width, size, dataset.mapped, sampled, counts)}
 
 
 def print_summary(summary: Summary, console: Console) -> None:
@@ -146,14 +186,16 @@ def print_summary(summary: Summary, console: Console) -> None:
         "source": summary.source or "made in memory",
         "transitions": f"{summary.transitions:,}",
         "episodes": f"{summary.episodes:,}: {summary.terminals:,} end terminal, {summary.timeouts:,} time out",
-        "observation, action": f"{len(summary.observation)} dimensions and {len(summary.choices)} choices"
-        if summary.choices
-        else f"{len(summary.observation)} and {len(summary.action)} dimensions",
+        "observation, action": _sizes(summary),
         "reward per step": f"{_short(rewards.minimum)} to {_short(rewards.maximum)}, "
         f"mean {_short(rewards.mean)} ± {_short(rewards.std)} (standard deviation)",
         "extras": ", ".join(f"{key} ({width})" for key, width in summary.extras.items()) or "none",
         "fingerprint": summary.fingerprint[:16],
     }
+    if summary.frames is not None:
+        where = "in a memory map" if summary.frames.mapped else "in memory"
+        rows["frames"] = f"{summary.frames.bytes:,} bytes {where}, each frame once"
+        rows["transitions"] += f", {summary.frames.sampled:,} with a successor or a terminal"
     for key, text in rows.items():
         facts.add_row(key, Text(text))
     console.print(facts)
@@ -168,6 +210,32 @@ def print_summary(summary: Summary, console: Console) -> None:
         spread.add_row(key, *(_short(x) for x in (q.minimum, q.q25, q.median, q.q75, q.maximum, q.mean)))
     console.print(spread)
 
+    if summary.frames is None:
+        _print_dimensions(summary, console)
+    if summary.choices:
+        taken = Table(title="Actions", title_justify="left")
+        taken.add_column("action")
+        taken.add_column("share of steps", justify="right")
+        counts = {} if summary.frames is None else summary.frames.action_counts
+        if counts:
+            taken.add_column("steps", justify="right")
+        for label, share in summary.choices.items():
+            taken.add_row(Text(label), f"{share:.1%}", *([f"{counts[label]:,}"] if counts else []))
+        console.print(taken)
+
+
+def _sizes(summary: Summary) -> str:
+    if summary.frames is not None:
+        shape = f"{summary.frames.stack} frames of {summary.frames.height}×{summary.frames.width}"
+        return f"{shape} and {len(summary.choices)} choices"
+    if summary.choices:
+        return f"{len(summary.observation)} dimensions and {len(summary.choices)} choices"
+    return f"{len(summary.observation)} and {len(summary.action)} dimensions"
+
+
+def _print_dimensions(summary: Summary, console: Console) -> None:
+    from rich.table import Table
+
     dimensions = Table(title="Dimensions (units of the environment)", title_justify="left")
     for head in ("", "min", "mean", "std", "max", "bounds"):
         dimensions.add_column(head, justify="left" if head == "" else "right")
@@ -179,16 +247,9 @@ def print_summary(summary: Summary, console: Console) -> None:
         values = (_short(x) for x in (r.minimum, r.mean, r.std, r.maximum))
         dimensions.add_row(f"action {i}", *values, f"{_short(low)} to {_short(high)}")
     console.print(dimensions)
-    if summary.choices:
-        taken = Table(title="Actions (share of steps)", title_justify="left")
-        taken.add_column("action")
-        taken.add_column("share", justify="right")
-        for label, share in summary.choices.items():
-            taken.add_row(Text(label), f"{share:.1%}")
-        console.print(taken)
 
 
-def plot_summary(dataset: Dataset, path: str | Path) -> Path:
+def plot_summary(dataset: Dataset | FrameDataset, path: str | Path) -> Path:
     """Draw returns, lengths and the ranges of observations and actions; the format follows the ending of the path.
 
     Args:
@@ -212,8 +273,11 @@ def plot_summary(dataset: Dataset, path: str | Path) -> Path:
     axes = figure.subplots(2, 2)
     _histogram(axes[0, 0], dataset.episode_returns, "Episode returns", "return (sum of rewards)")
     _histogram(axes[0, 1], dataset.episode_lengths, "Episode lengths", "length (steps)")
-    _spans(axes[1, 0], dataset.observation, "Observations", "C0")
-    if dataset.discrete:
+    if isinstance(dataset, FrameDataset):
+        _pictures(axes[1, 0], dataset)
+    else:
+        _spans(axes[1, 0], dataset.observation, "Observations", "C0")
+    if isinstance(dataset, FrameDataset) or dataset.discrete:
         _bars(axes[1, 1], _choices(dataset))
     else:
         _spans(axes[1, 1], dataset.action, "Actions", "C1", dataset.action_low, dataset.action_high)
@@ -231,7 +295,7 @@ def _ranges(values: np.ndarray) -> tuple[Range, ...]:
     return tuple(Range(*(float(x) for x in row)) for row in zip(*columns, strict=True))
 
 
-def _choices(dataset: Dataset) -> dict[str, float]:
+def _choices(dataset: Dataset | FrameDataset) -> dict[str, float]:
     if dataset.num_actions is None:
         return {}
     labels = dataset.action_labels or tuple(str(number) for number in range(dataset.num_actions))
@@ -243,6 +307,14 @@ def _bars(axis: Any, choices: dict[str, float]) -> None:
     axis.bar(list(choices), list(choices.values()), color="C1", alpha=0.75)
     axis.set(title="Actions", ylabel="share of steps")
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _pictures(axis: Any, dataset: FrameDataset) -> None:
+    """Eight frames, evenly spread over the data."""
+    rows = np.linspace(0, dataset.size - 1, 8).astype(int)
+    frames = [np.pad(dataset.frames[row], 1, constant_values=255) for row in rows]
+    axis.imshow(np.vstack([np.hstack(frames[:4]), np.hstack(frames[4:])]), cmap="gray", vmin=0, vmax=255)
+    axis.set(title="Frames, evenly spread over the data", xticks=[], yticks=[])
 
 
 def _scores(dataset: Dataset) -> Quantiles | None:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import difflib
+from typing import cast
 
+from sapp.environments.atari import MAX_STEPS, is_atari, make_atari
 from sapp.environments.base import BatchEnvironment
+from sapp.environments.frames import FrameEnvironment
 from sapp.environments.scores import REFERENCE, base_name, normalized_score, normalized_std
 from sapp.errors import SappError
 
-__all__ = ["REFERENCE", "BatchEnvironment", "base_name", "make", "normalized_score", "normalized_std"]
+__all__ = [
+    "REFERENCE",
+    "BatchEnvironment",
+    "FrameEnvironment",
+    "base_name",
+    "make",
+    "make_frames",
+    "normalized_score",
+    "normalized_std",
+]
 
 _FAST = {"Hopper-v4": "hopper", "HalfCheetah-v4": "halfcheetah", "Walker2d-v4": "walker2d"}
 
@@ -20,7 +32,8 @@ def make(
 
     Args:
         name: "hopper", "halfcheetah", "walker2d" or a D4RL dataset's name such as "hopper-medium-v2" (with D4RL v2's
-            physics by default); "point"; or any registered Gymnasium id with box spaces.
+            physics by default); "point"; any registered Gymnasium id with box spaces; or, which gives a
+            `FrameEnvironment` in place of the annotated type, what `make_frames` takes.
         physics: "d4rl" or "v4" for the first kind; None for the default.
         threads: simulator threads; by default one per core.
         max_episode_steps: the time limit, for Gymnasium ids registered without one.
@@ -35,6 +48,8 @@ def make(
         raise SappError(
             f"{name!r} comes in one physics only: leave physics out (hopper, halfcheetah and walker2d have two)"
         )
+    if is_frames(name):
+        return cast(BatchEnvironment, make_frames(name, threads, max_episode_steps))
     if name == "point":
         from sapp.environments.point import Point
 
@@ -44,8 +59,34 @@ def make(
     from sapp.environments.gymnasium_batch import GymnasiumBatch
 
     if name not in gymnasium.registry and ":" not in name:
-        ours = difflib.get_close_matches(name.lower(), [*TASKS, "point"], 1, 0.75)
+        ours = difflib.get_close_matches(name.lower(), [*TASKS, "point", "catch"], 1, 0.75)
         near = ours or difflib.get_close_matches(name, list(gymnasium.registry), 1)
-        hint = f"did you mean {near[0]!r}?" if near else "use hopper, halfcheetah, walker2d, point or a Gymnasium id"
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else "use hopper, halfcheetah, walker2d, point, catch or a Gymnasium id"
+        )
         raise SappError(f"environment {name!r} is unknown: {hint}")
     return GymnasiumBatch(name, max_episode_steps)
+
+
+def is_frames(name: str) -> bool:
+    """Whether `make_frames` makes an environment of this name: "ALE/Pong-v5" and its like, or "catch"."""
+    return name == "catch" or is_atari(name)
+
+
+def make_frames(name: str, threads: int | None = None, max_episode_steps: int | None = None) -> FrameEnvironment:
+    """Makes an image environment by name.
+
+    Args:
+        name: an Atari game in ALE's namespace, such as "ALE/Pong-v5", in Dopamine's protocol; or "catch".
+        threads: emulator threads; by default one per core.
+        max_episode_steps: the time limit, for Atari; 27,000 by default.
+    """
+    if name == "catch":
+        from sapp.environments.catch import Catch
+
+        return Catch()
+    if is_atari(name):
+        return make_atari(name, threads, max_episode_steps=max_episode_steps or MAX_STEPS)
+    raise SappError(f"{name!r} is no image environment: use a name such as ALE/Pong-v5, or catch")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import jax
 
 from sapp.data import Dataset
-from sapp.data.load import load
+from sapp.data.load import load_vectors
 from sapp.errors import SappError
 from sapp.evaluation.policy_file import load_actor
 from sapp.evaluation.targets import Act, TargetPolicy, from_actor, from_units
@@ -44,7 +44,7 @@ def run_actors(run: Run, step: int | None = None) -> list[Any]:
 def run_data(run: Run, problem: Problem, columns: Path | None = None) -> Dataset:
     """The logs a member was trained on, from where the run says they are."""
     source = problem.source if problem.source is not None else run.path / DATA / f"{problem.fingerprint[:16]}.npz"
-    data = load(source, columns=columns) if columns is not None else load(source)
+    data = load_vectors(source, columns=columns) if columns is not None else load_vectors(source)
     if data.fingerprint != problem.fingerprint:
         raise SappError(f"{run.path}: dataset {problem.name!r} has changed since the run; give the logs with --data")
     return data

@@ -16,8 +16,9 @@ from typing import Any
 
 import sapp
 from sapp.data import Dataset
+from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
-from sapp.experiments import alpha_sweep, b0, random_ratio, ratio_quality, table1
+from sapp.experiments import alpha_sweep, atari, b0, random_ratio, ratio_quality, table1
 from sapp.experiments.grid import Family, Grid, Maker, Scale, load_dataset, run_key
 from sapp.experiments.harvest import cells, harvest
 from sapp.experiments.store import Harvest, Row, Store, locked
@@ -28,6 +29,7 @@ from sapp.training.phases import Phase
 
 EXPERIMENTS: dict[str, Callable[[Scale], Grid]] = {
     "table1": table1.grid,
+    "atari": atari.grid,
     "ratio-quality": ratio_quality.grid,
     "random-ratio": random_ratio.grid,
     "alpha-sweep": alpha_sweep.grid,
@@ -62,7 +64,7 @@ def run_experiment(
     failures: list[str] = []
     with locked(path):
         found = Store(path, create=True)
-        loaded: tuple[tuple[str, ...], list[Dataset]] = ((), [])
+        loaded: tuple[tuple[str, ...], list[Dataset | FrameDataset]] = ((), [])
         for names, family in grid.jobs():
             if loaded[0] != names:
                 loaded = names, []  # let go of one environment's data before loading the next
@@ -86,7 +88,7 @@ def run_experiment(
 def train_job(
     grid: Grid,
     family: Family,
-    datasets: Sequence[Dataset],
+    datasets: Sequence[Dataset | FrameDataset],
     out: Path,
     done: Collection[str],
     progress: bool = True,
@@ -123,7 +125,7 @@ def keep(store: Store, finished: Iterable[Harvest]) -> None:
 
 
 def _trained(
-    folder: Path, family: Family, datasets: Sequence[Dataset], phases: tuple[Phase, ...], scale: Scale,
+    folder: Path, family: Family, datasets: Sequence[Dataset | FrameDataset], phases: tuple[Phase, ...], scale: Scale,
     members: Mapping[str, str], progress: bool,
 ) -> tuple[Run, Run | None]:  # fmt: skip
     """Begin or resume the job's run, after the one that its columns share where they do."""
@@ -146,7 +148,9 @@ def _trained(
     return _continued(folder / "joint", datasets, family.columns, last | {"start_from": shared}), shared
 
 
-def _continued(folder: Path, datasets: Sequence[Dataset], columns: Mapping[str, Maker], options: dict[str, Any]) -> Run:
+def _continued(
+    folder: Path, datasets: Sequence[Dataset | FrameDataset], columns: Mapping[str, Maker], options: dict[str, Any]
+) -> Run:
     if (folder / "config.json").exists():
         return sapp.resume(folder, data=list(datasets), progress=options["progress"])
     return sapp.train(dict(columns), list(datasets), out=folder, copy_data=False, **options)

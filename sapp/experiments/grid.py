@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sapp import config as configuration
 from sapp.algorithms import CQL, Algorithm
@@ -15,11 +15,14 @@ from sapp.algorithms.presets import preset, weight_range
 from sapp.benchmark.names import ENVIRONMENTS
 from sapp.data import Dataset
 from sapp.data.files import did_you_mean
-from sapp.data.load import load
+from sapp.data.frames import FrameDataset
+from sapp.data.load import load, load_vectors
 from sapp.errors import SappError
+from sapp.experiments.paper import TABLE_2
 from sapp.ratios import DualDICE, LogMinMax, control
 from sapp.training.phases import Phase, plain_protocol, prepared, sa_protocol
 
+A = TypeVar("A", bound=Algorithm)
 Maker = Callable[[str], Algorithm]
 """An algorithm by the name of the dataset it is for."""
 
@@ -182,7 +185,7 @@ def scaled(
     return replace(scale, note=", ".join(notes))
 
 
-def changed(algorithm: Algorithm, changes: Mapping[str, Any]) -> Algorithm:
+def changed(algorithm: A, changes: Mapping[str, Any]) -> A:
     """An algorithm with those hyper-parameters changed that it has."""
     known = {dotted for dotted, _ in configuration.options(algorithm)}
     return configuration.override(algorithm, {name: value for name, value in changes.items() if name in known})
@@ -222,23 +225,48 @@ def all_datasets(scale: Scale) -> tuple[str, ...]:
     return datasets_of(scale, ENVIRONMENTS, ALL_QUALITIES)
 
 
-def load_dataset(name: str, folder: Path | None = None) -> Dataset:
+def load_dataset(name: str, folder: Path | None = None) -> Dataset | FrameDataset:
     """A dataset of a grid: from a file in the folder if it has one, else by name as ``sapp.load`` finds or makes it."""
+    if name.startswith("catch-"):
+        from sapp.environments.catch import behaviour_logs
+
+        return behaviour_logs(int(name.removeprefix("catch-")), name=name)
+    if name in TABLE_2:
+        return _game_logs(name, folder)
     if name.startswith("point-"):
         from sapp.environments.point import behaviour_dataset
 
-        return load(behaviour_dataset(int(name.removeprefix("point-"))), name=name)
+        return load_vectors(behaviour_dataset(int(name.removeprefix("point-"))), name=name)
     if folder is not None:
         stems = [name, f"{name}-v2", name.replace("-", "_", 1), f"{name.replace('-', '_')}-v2"]
         for file in (folder / f"{stem}{ending}" for stem in stems for ending in (".npz", ".hdf5", ".h5", ".parquet")):
             if file.is_file():
-                return load(file, name=name)
+                return load_vectors(file, name=name)
         raise SappError(f"{folder}: no file for {name} (such as {name}.npz or {name}-v2.hdf5)")
-    return load(name)
+    return load_vectors(name)
+
+
+def _game_logs(name: str, folder: Path | None) -> FrameDataset:
+    """The log of a game: FOLDER/pong or FOLDER/Pong, itself or what an online DQN left in it."""
+    for place in () if folder is None else (folder / name, folder / name.capitalize()):
+        for inner in (place / "replay_logs", place):
+            if inner.is_dir():
+                found = load(inner)
+                if not isinstance(found, FrameDataset):
+                    raise SappError(f"{inner}: holds no frames")
+                return replace(found, name=name)
+    make = f"sapp collect ALE/{name.capitalize()}-v5 --algorithm dqn --out LOGS/{name}"
+    where = "no folder of logs was given" if folder is None else f"{folder}: no logs of {name}"
+    raise SappError(f"{where}; make them with: {make}, then add --data LOGS")
 
 
 def run_key(
-    algorithm: Algorithm, dataset: Dataset, seed: int, phases: Sequence[Phase], scale: Scale, eval_seed: int = 0
+    algorithm: Algorithm,
+    dataset: Dataset | FrameDataset,
+    seed: int,
+    phases: Sequence[Phase],
+    scale: Scale,
+    eval_seed: int = 0,
 ) -> str:
     """A name for everything that determines a run's results: two runs of one key are one run."""
     content = {

@@ -19,7 +19,7 @@ from typing import Any
 
 import sapp
 from sapp.algorithms.presets import weight_range
-from sapp.data import Dataset
+from sapp.data import Dataset, load_vectors
 from sapp.ratios import DualDICE, LogMinMax, control
 
 ENVIRONMENTS = ("halfcheetah", "hopper", "walker2d")
@@ -46,7 +46,7 @@ def regenerate(environment: str, policies: Path, folder: Path, transitions: int)
         policy = load_policy(behaviour_policy(policies, environment))
         name = f"{environment}-medium-v2"
         sapp.save_npz(collect(policy, make(environment, physics="d4rl"), transitions, seed=0, name=name), file)
-    return sapp.load(file)
+    return load_vectors(file)
 
 
 def algorithms(precision: str, fallback: bool) -> dict[str, Callable[[str], sapp.CQL]]:

@@ -33,7 +33,7 @@ import numpy as np
 
 import sapp
 from sapp.algorithms.presets import weight_range
-from sapp.data import Dataset, load, save_npz
+from sapp.data import Dataset, load_vectors, save_npz
 from sapp.data.dataset import concatenate
 from sapp.experiments.medium import ENVIRONMENTS, behaviour_policy, regenerate
 from sapp.experiments.medium_report import read, text
@@ -98,7 +98,7 @@ def mix(mixture: Mixture, policies: Path, folder: Path, transitions: int) -> Dat
             for number, (which, count) in enumerate(((mixture.worse, transitions - good), (mixture.better, good)))
         ]
         save_npz(concatenate(parts, mixture.name), file)
-    return load(file)
+    return load_vectors(file)
 
 
 def _policy(which: str, name: str, environment: BatchEnvironment, policies: Path) -> StochasticPolicy:

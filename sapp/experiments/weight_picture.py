@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import sapp
-from sapp.data import Dataset, load
+from sapp.data import Dataset, load_vectors
 from sapp.files import write_aside
 from sapp.spec import Batch
 from sapp.training.run import Run
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--states", type=int, default=20_000)
     options = parser.parse_args(arguments)
     member = int(options.member) if options.member.isdigit() else options.member
-    draw(Run(options.run), load(options.data), options.out, member, options.axes, options.states)
+    draw(Run(options.run), load_vectors(options.data), options.out, member, options.axes, options.states)
 
 
 if __name__ == "__main__":

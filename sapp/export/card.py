@@ -32,7 +32,11 @@ def card_of(problem: Problem, facts: dict[str, Any], check: dict[str, Any], file
             "transitions": problem.transitions,
             "episodes": problem.episodes,
         },
-        "input": {"name": "observation", "type": "float32", "shape": ["batch", problem.observation_size]},
+        "input": {
+            "name": "observation",
+            "type": "float32" if problem.frame is None else "uint8",
+            "shape": ["batch", *(problem.frame or [problem.observation_size])],
+        },
         "output": {
             "name": "action",
             "type": "int64" if problem.discrete else "float32",
@@ -54,13 +58,14 @@ def card_of(problem: Problem, facts: dict[str, Any], check: dict[str, Any], file
 
 def markdown(card: dict[str, Any]) -> str:
     """The card as a page."""
-    policy, data, output, width = card["policy"], card["data"], card["output"], card["input"]["shape"][1]
+    policy, data, output, entering = card["policy"], card["data"], card["output"], card["input"]
+    shape = ", ".join(str(size) for size in entering["shape"])
     lines = [f"# {policy['policy']}", "", f"Policy file: `{card['file']}` (ONNX).", "", "## How to run it", ""]
     lines += [
         "```python",
         "import numpy as np, onnxruntime",
         f'session = onnxruntime.InferenceSession("{card["file"]}")',
-        f'action = session.run(None, {{"observation": observation}})[0]  # float32 [batch, {width}]',
+        f'action = session.run(None, {{"observation": observation}})[0]  # {entering["type"]} [{shape}]',
         "```",
         "",
     ]

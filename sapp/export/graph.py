@@ -32,17 +32,18 @@ _SAME = ("stop_gradient", "copy", "copy_p", "optimization_barrier")
 _INLINE = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
 
 
-def build(function: Callable[[Any], Any], width: int, output: str, metadata: dict[str, str]) -> bytes:
+def build(function: Callable[[Any], Any], width: int | tuple[int, ...], output: str, metadata: dict[str, str]) -> bytes:
     """The ONNX model of ``function``: observations float32 [batch, width] → one array with the batch in front.
 
     Args:
         function: traceable by JAX.
-        width: of an observation.
+        width: of an observation; or the shape of a stack of frames, which enters as uint8.
         output: name of the result.
         metadata: kept in the file.
     """
     onnx = _onnx()
-    closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct((BATCH, width), np.float32))
+    sizes, entering = ((width,), np.dtype(np.float32)) if isinstance(width, int) else (width, np.dtype(np.uint8))
+    closed = jax.make_jaxpr(function)(jax.ShapeDtypeStruct((BATCH, *sizes), entering))
     graph = _Graph(onnx)
     graph.bind(closed.jaxpr.invars[0], "observation")
     for variable, value in zip(closed.jaxpr.constvars, closed.consts, strict=True):
@@ -61,7 +62,11 @@ def build(function: Callable[[Any], Any], width: int, output: str, metadata: dic
         helper.make_graph(
             graph.nodes,
             "policy",
-            [helper.make_tensor_value_info("observation", onnx.TensorProto.FLOAT, ["batch", width])],
+            [
+                helper.make_tensor_value_info(
+                    "observation", helper.np_dtype_to_tensor_dtype(entering), ["batch", *sizes]
+                )
+            ],
             [helper.make_tensor_value_info(final, helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape)],
             graph.initialisers,
         ),

@@ -53,7 +53,8 @@ def export_policy(
     function = policy_function(in_float32(actor), problem)
     labels = json.dumps(problem.action_labels, ensure_ascii=False) if problem.action_labels else ""
     metadata = {"data": problem.name, "fingerprint": problem.fingerprint, "policy": facts["policy"], "labels": labels}
-    content = build(function, problem.observation_size, "action", metadata)
+    shape = problem.observation_size if problem.frame is None else tuple(problem.frame)
+    content = build(function, shape, "action", metadata)
     check = compare(content, function, problem, samples)
     card = card_of(problem, facts, check, target.name)
 
@@ -105,10 +106,7 @@ def compare(content: bytes, function: Callable[[Any], Any], problem: Problem, sa
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    rng = np.random.default_rng(0)
-    standard = rng.normal(scale=2.0, size=(samples, problem.observation_size))
-    offset = np.asarray(problem.observation_offset or 0.0)
-    inputs = np.asarray(offset + np.asarray(problem.observation_scale or 1.0) * standard, np.float32)
+    inputs = _random_inputs(problem, samples)
     ours = np.asarray(jax.jit(function)(jnp.asarray(inputs)))
     (theirs,) = session.run(None, {"observation": inputs})
     (one,) = session.run(None, {"observation": inputs[:1]})
@@ -126,6 +124,15 @@ def compare(content: bytes, function: Callable[[Any], Any], problem: Problem, sa
     if not worst <= TOLERANCE:
         raise SappError(f"the exported file differs from our policy by {worst:.1e}; it was not written")
     return {"inputs": samples, "largest_difference": worst, "onnxruntime": onnxruntime.__version__}
+
+
+def _random_inputs(problem: Problem, samples: int) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    if problem.frame is not None:
+        return rng.integers(0, 256, (samples, *problem.frame), dtype=np.uint8)
+    standard = rng.normal(scale=2.0, size=(samples, problem.observation_size))
+    offset = np.asarray(problem.observation_offset or 0.0)
+    return np.asarray(offset + np.asarray(problem.observation_scale or 1.0) * standard, np.float32)
 
 
 def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, Problem, dict[str, Any]]:

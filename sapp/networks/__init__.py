@@ -1,5 +1,6 @@
 """Networks and densities: multilayer perceptrons, ensembles, policies, tanh-Gaussian and mixture densities, a VAE."""
 
+from sapp.networks.conv import ConvScores, DefaultScores, Encoder
 from sapp.networks.deterministic import ClippedGaussian, DeterministicActor, MeanActor, NoisyPolicy
 from sapp.networks.ensemble import (
     DropoutCritic,
@@ -14,6 +15,7 @@ from sapp.networks.gaussian import GaussianActor, NarrowGaussianActor, TanhGauss
 from sapp.networks.mixture import BehaviourDensity
 from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork, ensemble
 from sapp.networks.policy import BestOf, Distribution, Normalised, Normaliser, Policy, best
+from sapp.networks.scores import MLPScores
 from sapp.networks.vae import CVAE, vae_loss
 
 __all__ = [
@@ -22,12 +24,16 @@ __all__ = [
     "BehaviourDensity",
     "BestOf",
     "ClippedGaussian",
+    "ConvScores",
+    "DefaultScores",
     "DeterministicActor",
     "Distribution",
     "DropoutCritic",
+    "Encoder",
     "GaussianActor",
     "LayerNormCritic",
     "Linear",
+    "MLPScores",
     "MeanActor",
     "NarrowGaussianActor",
     "NoisyPolicy",

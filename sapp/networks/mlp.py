@@ -15,7 +15,8 @@ from sapp.errors import SappError
 Precision = Literal["float32", "tf32", "bf16"]
 """How matrix products are computed: exactly in float32, in TF32 where the device has it, or from bf16 operands."""
 
-_LAX_PRECISION = {"float32": jax.lax.Precision.HIGHEST, "tf32": jax.lax.Precision.DEFAULT, "bf16": None}
+LAX_PRECISION = {"float32": jax.lax.Precision.HIGHEST, "tf32": jax.lax.Precision.DEFAULT, "bf16": None}
+"""What each means to JAX; bf16 operands are cast."""
 
 
 def check_precision(precision: str) -> None:
@@ -28,7 +29,7 @@ def matmul(x: Array, weight: Array, precision: Precision) -> Array:
     """Product ``x @ weight`` at the given precision; with bf16 the result stays bf16 (half the memory traffic)."""
     if precision == "bf16":
         return jnp.matmul(x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16))
-    return jnp.matmul(x, weight, precision=_LAX_PRECISION[precision])
+    return jnp.matmul(x, weight, precision=LAX_PRECISION[precision])
 
 
 class Linear(eqx.Module):

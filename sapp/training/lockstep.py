@@ -14,8 +14,12 @@ from sapp.errors import SappError
 from sapp.networks import Policy
 from sapp.training.population import Population
 
+EPSILON = 0.001
+"""Chance of a random action when policies of frames are played: Dopamine's, without which a policy can stand still."""
+
 if TYPE_CHECKING:
     from sapp.environments.base import BatchEnvironment
+    from sapp.environments.frames import FrameEnvironment
     from sapp.training.run import Plan, Problem, Run
 
 
@@ -63,6 +67,7 @@ class Evaluator:
         """For the members and problems of a run."""
         self._plan = plan
         self._environments: dict[tuple[str, str | None], BatchEnvironment] = {}
+        self._screens: dict[str, FrameEnvironment] = {}
 
     def missing(self) -> list[Problem]:
         """Problems that name no environment, whose members cannot be evaluated online."""
@@ -73,6 +78,9 @@ class Evaluator:
         for problem in self._plan.problems:
             if problem.environment is None:
                 continue
+            if problem.frame is not None:
+                self._check_screen(problem)
+                continue
             place = self.environment(problem)
             sizes = place.observation_size, place.action_size
             if sizes != (problem.observation_size, problem.action_size):
@@ -81,6 +89,26 @@ class Evaluator:
                     f"{problem.action_size} values, those of environment {problem.environment!r} {sizes[0]} and "
                     f"{sizes[1]}; name the environment it is from, or evaluate never (eval_every 0)"
                 )
+
+    def _check_screen(self, problem: Problem) -> None:
+        place = self.screen(problem)
+        wanted, found = (problem.frame or [])[1:], list(place.frame_shape)
+        if wanted != found or problem.num_actions != place.num_actions:
+            raise SappError(
+                f"{problem.name}: frames are {wanted[0]} by {wanted[1]} and there are {problem.num_actions} actions, "
+                f"environment {problem.environment!r} has {found[0]} by {found[1]} and {place.num_actions}; name the "
+                "environment it is from, or evaluate never (eval_every 0)"
+            )
+
+    def screen(self, problem: Problem) -> FrameEnvironment:
+        """The problem's image environment, made on first use."""
+        from sapp.environments import make_frames
+
+        assert problem.environment is not None
+        name, limit = problem.environment, self._plan.eval_max_steps
+        if name not in self._screens:
+            self._screens[name] = make_frames(name, max_episode_steps=limit)
+        return self._screens[name]
 
     def environment(self, problem: Problem) -> BatchEnvironment:
         """The problem's environment, made on first use."""
@@ -118,6 +146,9 @@ class Evaluator:
                 problem = self._plan.problems[population.members[positions[0]].dataset]
                 rows = np.asarray(positions)
                 chosen = jax.tree.map(lambda leaf, rows=rows: leaf[rows], actors)
+                if problem.frame is not None:
+                    found += self._play_frames(chosen, problem, [indices[p] for p in positions], episodes, seed)
+                    continue
                 low, high = np.asarray(problem.action_low), np.asarray(problem.action_high)
 
                 def act(
@@ -133,6 +164,22 @@ class Evaluator:
                     scores = normalized_score(task, member_returns) if task else None
                     found.append(Evaluation(indices[position], member_returns, member_lengths, scores))
         return sorted(found, key=lambda evaluation: evaluation.member)
+
+    def _play_frames(
+        self, actors: Policy, problem: Problem, members: Sequence[int], episodes: int, seed: int
+    ) -> list[Evaluation]:
+        """ε-greedy episodes of members of one image problem; returns are those of unclipped rewards."""
+        from sapp.environments.frames import play as play_frames
+
+        def act(stacks: np.ndarray) -> np.ndarray:
+            return np.asarray(_modes(actors, stacks.reshape(len(members), episodes, *stacks.shape[1:]))).reshape(-1)
+
+        result = play_frames(
+            act, self.screen(problem), episodes=episodes, epsilon=EPSILON, seed=seed, members=len(members),
+            stack=(problem.frame or [4])[0],
+        )  # fmt: skip
+        rows = zip(members, result.returns, result.lengths, strict=True)
+        return [Evaluation(member, returns, lengths, None) for member, returns, lengths in rows]
 
 
 def play(

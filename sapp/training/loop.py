@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import shutil
 import signal
 import threading
@@ -18,20 +19,28 @@ import numpy as np
 
 from sapp.algorithms import Algorithm
 from sapp.data import Dataset, load, save_npz
+from sapp.data.frame_files import save_frames
+from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
 from sapp.files import remove_leftovers
+from sapp.spec import Spec
 from sapp.training import beside, checkpoint
 from sapp.training.device_data import DeviceData, spec_of
+from sapp.training.device_frames import DeviceFrames, frame_spec
 from sapp.training.lockstep import COLUMNS as EVALUATION_COLUMNS
 from sapp.training.lockstep import Evaluator
 from sapp.training.phases import Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
-from sapp.training.population import Learner, Member, Population, Sums
+from sapp.training.population import Data, Learner, Member, Population, Sums, blank_data
 from sapp.training.progress import Progress, Silent, Terminal
 from sapp.training.run import CHECKPOINTS, DATA, EVALUATIONS, EVENTS, METRICS, Plan, Problem, Run, save_checkpoint
 from sapp.training.run import populations as populations_of
+from sapp.training.streaming import HostFrames
 from sapp.training.tables import Table, read
 
 AlgorithmLike = Algorithm | Callable[[str], Algorithm | None]
+AnyDataset = Dataset | FrameDataset
+FRAME_SHARE = 0.7
+"""Frames that take more than this share of the device's memory are streamed instead of resident."""
 CHUNK_SECONDS = 1.0
 """Chunks are sized to about this long, so that Ctrl-C and the progress bar answer; the bits do not depend on it."""
 
@@ -42,7 +51,7 @@ class Interrupted(SappError):
 
 def train(
     algorithm: AlgorithmLike | Mapping[str, AlgorithmLike],
-    data: Dataset | str | Path | Sequence[Dataset | str | Path],
+    data: AnyDataset | str | Path | Sequence[AnyDataset | str | Path],
     *,
     seeds: int | Sequence[int] = 1,
     steps: int = 1_000_000,
@@ -53,10 +62,12 @@ def train(
     eval_every: int | None = None,
     eval_episodes: int = 10,
     eval_seed: int = 0,
+    eval_max_steps: int | None = None,
     log_every: int = 1_000,
     checkpoint_every: int | None = None,
     keep: int = 2,
     copy_data: bool = True,
+    stream: bool | None = None,
     progress: bool = True,
     tensorboard: bool = False,
 ) -> Run:
@@ -65,7 +76,7 @@ def train(
     Args:
         algorithm: one algorithm, or several by name; where a function is given it is called with the dataset's name
             (that is how presets choose b0 and b1) and may answer None: not on this dataset.
-        data: datasets, or what ``sapp.load`` takes.
+        data: datasets of vectors or of frames, or what ``sapp.load`` takes.
         seeds: how many (0, 1, …) or which.
         steps: gradient steps of the last phase.
         phases: the protocol; by default one phase, or the paper's three (20k + 100k + steps) if any weights learn;
@@ -77,18 +88,23 @@ def train(
         eval_every: evaluate every so many steps (default: a twentieth of ``steps``; 0 switches evaluation off).
         eval_episodes: episodes a member and evaluation.
         eval_seed: seed of the evaluation's start states.
+        eval_max_steps: where observations are frames, cut episodes of evaluation here (default: the game's own limit).
         log_every: steps averaged in a row of metrics.csv.
         checkpoint_every: steps between checkpoints (default: as ``eval_every``).
         keep: how many checkpoints to keep.
         copy_data: keep a copy of datasets made in memory in the run folder; without it, resuming needs ``data=``.
+        stream: bring batches of frames from the host instead of keeping all frames on the device, with the same result
+            (default: only where they would fill it).
         progress: show a progress bar.
         tensorboard: also write TensorBoard events (needs the ``tensorboard`` extra).
     """
     _check(1, steps=steps, eval_episodes=eval_episodes, log_every=log_every, keep=keep)
+    if eval_max_steps is not None:
+        _check(1, eval_max_steps=eval_max_steps)
     _check(0, eval_every=eval_every or 0, checkpoint_every=checkpoint_every or 0, eval_seed=eval_seed)
     named = dict(algorithm) if isinstance(algorithm, Mapping) else {_name(algorithm): algorithm}
-    sources = [data] if isinstance(data, Dataset | str | Path) else list(data)
-    datasets = [load(source) for source in sources]
+    sources = [data] if isinstance(data, Dataset | FrameDataset | str | Path) else list(data)
+    datasets: list[AnyDataset] = [load(source) for source in sources]
     if not named or not datasets:
         raise SappError("nothing to train: give at least one algorithm and one dataset")
     numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
@@ -112,6 +128,8 @@ def train(
         learns = any(member.algorithm.weights.learns for member in members)
         own = max(member.algorithm.preparation for member in members)
         phases = prepared(own, sa_protocol(steps) if learns else plain_protocol(steps))
+    for member in members:
+        _check_network(member, datasets[member.dataset])
     if total_steps(phases) < 1:
         raise SappError("the phases have no steps: ask for at least one")
     folder = Path(out) if out is not None else _default_folder(named, datasets)
@@ -119,7 +137,7 @@ def train(
     plan = Plan(
         members=members,
         problems=tuple(
-            Problem.of(dataset, None if isinstance(source, Dataset) else _source(source))
+            Problem.of(dataset, None if isinstance(source, Dataset | FrameDataset) else _source(source))
             for source, dataset in zip(sources, datasets, strict=True)
         ),
         phases=tuple(phases),
@@ -129,6 +147,7 @@ def train(
         eval_episodes=eval_episodes,
         eval_seed=eval_seed,
         keep=keep,
+        eval_max_steps=eval_max_steps,
     )
     source = None if start_from is None else start_from if isinstance(start_from, Run) else Run(start_from)
     forked = None if source is None else _fork(plan, source)
@@ -142,17 +161,23 @@ def train(
             save_checkpoint(folder, 0, forked)
         for problem, dataset in zip(plan.problems, datasets, strict=True):
             if copy_data and problem.source is None:  # made in memory: without a copy it could not be resumed by itself
-                save_npz(dataset, _copy(folder, problem))
+                _save_copy(dataset, _copy(folder, problem))
         run = Run.create(folder, plan)
-    return _train(run, datasets, progress, tensorboard)
+    return _train(run, datasets, progress, tensorboard, stream)
 
 
 def resume(
-    path: str | Path, *, data: Sequence[Dataset] | None = None, progress: bool = True, tensorboard: bool = False
+    path: str | Path,
+    *,
+    data: Sequence[AnyDataset] | None = None,
+    stream: bool | None = None,
+    progress: bool = True,
+    tensorboard: bool = False,
 ) -> Run:
     """Continue a run from its newest checkpoint; the result has the same bits as an uninterrupted run.
 
-    ``data`` replaces the recorded sources (a file that moved, say); it must hold the same transitions.
+    ``data`` replaces the recorded sources (a file that moved, say); it must hold the same transitions. ``stream`` is as
+    ``train`` has it, and need not be as it was.
     """
     run = Run(path)
     if data is not None and len(data) != len(run.plan.problems):
@@ -163,10 +188,10 @@ def resume(
             raise SappError(
                 f"{path}: dataset {problem.name!r} has changed since the run began; restore it or train anew"
             )
-    return _train(run, datasets, progress, tensorboard)
+    return _train(run, datasets, progress, tensorboard, stream)
 
 
-def _train(run: Run, datasets: list[Dataset], progress: bool, tensorboard: bool) -> Run:
+def _train(run: Run, datasets: Sequence[AnyDataset], progress: bool, tensorboard: bool, stream: bool | None) -> Run:
     plan = run.plan
     with _locked(run), _Tracks(run, tensorboard) as tracks, _interruptible() as stopping:
         for folder in (run.path, run.path / CHECKPOINTS, run.path / DATA):
@@ -176,13 +201,16 @@ def _train(run: Run, datasets: list[Dataset], progress: bool, tensorboard: bool)
         total = total_steps(plan.phases)
         if step >= total:
             return run
-        data, specs = _upload(plan, datasets)
+        data, specs = _upload(plan, datasets, stream)
         populations = populations_of(plan, data, specs)
+        closing = contextlib.ExitStack()
+        for population in populations:
+            closing.callback(population.close)
         if not learners:
             learners = [population.init() for population in populations]
         evaluator = Evaluator(plan)
         view: Progress = Terminal(total, len(plan.members)) if progress else Silent()
-        with view, beside.Beside(beside.worthwhile()) as aside:
+        with closing, view, beside.Beside(beside.worthwhile()) as aside:
             if progress and plan.eval_every and evaluator.missing():
                 names = ", ".join(problem.name for problem in evaluator.missing())
                 view.say(f"No environment is known for {names}: policies are trained but not played.")
@@ -210,7 +238,8 @@ class _Loop:
     def go(self, step: int) -> None:
         plan = self.run.plan
         total = total_steps(plan.phases)
-        chunk = 1
+        stride = self.populations[0].stride
+        chunk = stride
         self.view.update(step, plan.phases[locate(plan.phases, step)[0]].name)
         while step < total:
             index, end = locate(plan.phases, step)
@@ -228,7 +257,7 @@ class _Loop:
                 seconds = time.perf_counter() - began
                 if steps == chunk:
                     growth = CHUNK_SECONDS / max(seconds, 1e-6)
-                    chunk = max(1, int(chunk * min(4.0, growth)))
+                    chunk = max(1, int(chunk * min(4.0, growth)) // stride) * stride
                 step += steps
                 self.view.update(step, phase.name)
             self._log(step, phase, sums)
@@ -368,7 +397,7 @@ def _metric_names(run: Run) -> list[str]:
     plan = run.plan
     for indices in plan.groups():
         problem = plan.problems[plan.members[indices[0]].dataset]
-        data = DeviceData.empty(problem.observation_size, problem.action_size, problem.discrete)
+        data = blank_data(problem.empty_spec())
         members = [Member(m.name, m.algorithm, 0, m.seed) for m in (plan.members[i] for i in indices[:1])]
         population = Population(members, data, [problem.empty_spec()])
         learner = jax.eval_shape(population.init)
@@ -389,17 +418,51 @@ def _board(path: Path) -> Any:
     return _writer()(str(path / "tensorboard"))
 
 
-def _upload(plan: Plan, datasets: list[Dataset]) -> tuple[list[DeviceData], list[list[Any]]]:
-    """Each group's datasets on the device; groups hold only what their members use."""
-    data, specs = [], []
+def _upload(
+    plan: Plan, datasets: Sequence[AnyDataset], stream: bool | None
+) -> tuple[list[Data | HostFrames], list[list[Spec]]]:
+    """Each group's datasets on the device; groups hold only what their members use, and share frames they both use."""
+    data: list[Data | HostFrames] = []
+    specs = []
+    uploaded: dict[tuple[int, ...], Data | HostFrames] = {}
     for indices in plan.groups():
         used = sorted({plan.members[index].dataset for index in indices})
         blank = [problem.empty_spec() for problem in plan.problems]
         for number in used:
-            blank[number] = spec_of(datasets[number])
+            dataset = datasets[number]
+            blank[number] = frame_spec(dataset) if isinstance(dataset, FrameDataset) else spec_of(dataset)
         specs.append(blank)
-        data.append(DeviceData.of([datasets[number] for number in used], used, len(datasets)))
+        key = tuple(used)
+        if key not in uploaded:
+            uploaded[key] = _on_device([datasets[number] for number in used], used, len(datasets), stream)
+        data.append(uploaded[key])
     return data, specs
+
+
+def _on_device(
+    chosen: Sequence[AnyDataset], numbers: Sequence[int], total: int, stream: bool | None
+) -> Data | HostFrames:
+    frames = [dataset for dataset in chosen if isinstance(dataset, FrameDataset)]
+    if not frames:
+        return DeviceData.of([dataset for dataset in chosen if isinstance(dataset, Dataset)], numbers, total)
+    if stream if stream is not None else sum(dataset.frames.nbytes for dataset in frames) > _room():
+        return HostFrames(frames, numbers, total)
+    return DeviceFrames.of(frames, numbers, total)
+
+
+def _room() -> float:
+    """Bytes that frames may take on the device."""
+    limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+    if limit is None:  # the processor's: what the machine has
+        limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return FRAME_SHARE * float(limit)
+
+
+def _save_copy(dataset: AnyDataset, path: Path) -> None:
+    if isinstance(dataset, FrameDataset):
+        save_frames(dataset, path)
+    else:
+        save_npz(dataset, path)
 
 
 @contextlib.contextmanager
@@ -476,7 +539,7 @@ def _resolve(chosen: AlgorithmLike, dataset: str) -> Algorithm | None:
     return algorithm
 
 
-def _check_actions(member: Member, dataset: Dataset) -> None:
+def _check_actions(member: Member, dataset: AnyDataset) -> None:
     """Refuse an algorithm for vectors on data of choices, and the other way round."""
     wanted = bool(getattr(member.algorithm, "discrete_actions", False))
     if wanted != dataset.discrete:
@@ -484,6 +547,12 @@ def _check_actions(member: Member, dataset: Dataset) -> None:
         use = "discrete-cql" if dataset.discrete else "cql, or give the number of actions (num_actions)"
         name = type(member.algorithm).__name__
         raise SappError(f"{dataset.name}: its actions are {kind}, {name} takes {other} ones; use {use}")
+
+
+def _check_network(member: Member, dataset: AnyDataset) -> None:
+    """Refuse a network for vectors on frames, or one for larger frames, before a folder is made for the run."""
+    if isinstance(dataset, FrameDataset):
+        jax.eval_shape(lambda key: member.algorithm.init(key, frame_spec(dataset)), jax.random.PRNGKey(0))
 
 
 def _name(algorithm: AlgorithmLike) -> str:
@@ -496,14 +565,15 @@ def _source(source: Any) -> str:
 
 
 def _copy(folder: Path, problem: Problem) -> Path:
-    return folder / DATA / f"{problem.fingerprint[:16]}.npz"
+    """A file, or a folder of frames."""
+    return folder / DATA / f"{problem.fingerprint[:16]}{'.npz' if problem.frame is None else ''}"
 
 
-def _reload(run: Run, problem: Problem) -> Dataset:
+def _reload(run: Run, problem: Problem) -> AnyDataset:
     return load(problem.source if problem.source is not None else _copy(run.path, problem))
 
 
-def _default_folder(named: Mapping[str, Any], datasets: Sequence[Dataset]) -> Path:
+def _default_folder(named: Mapping[str, Any], datasets: Sequence[AnyDataset]) -> Path:
     algorithms = "+".join(named) if len(named) < 4 else f"{len(named)}-algorithms"
     stem = f"{algorithms}-{datasets[0].name if len(datasets) == 1 else f'{len(datasets)}-datasets'}"
     return Path("runs") / f"{stem.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"

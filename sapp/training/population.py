@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,18 @@ from jax.sharding import PartitionSpec as P
 from sapp.algorithms import Algorithm
 from sapp.networks import Policy
 from sapp.ratios.base import Metrics
-from sapp.spec import Spec
+from sapp.spec import Batch, Spec
 from sapp.training.device_data import DeviceData
+from sapp.training.device_frames import DeviceFrames
 from sapp.training.phases import Phase
+from sapp.training.streaming import HostFrames, Stream, StreamedFrames
 from sapp.tree import select
 
+Data = DeviceData | DeviceFrames
+
+STRIDE = 50
+"""On an accelerator this many steps are one iteration of the loop. A loop whose length is known when it is compiled is
+queued ahead; before each iteration of one whose length is not, the host waits for the device."""
 DIVERGENCE_LIMIT = 1e12
 """A loss beyond this, or one that is not a number, stops its member."""
 
@@ -63,17 +70,24 @@ class Sums(eqx.Module):
 class Population:
     """Members of one shape: the same structure of algorithm, the same sizes of observation and action."""
 
-    def __init__(self, members: Sequence[Member], data: DeviceData | None, specs: Sequence[Spec]) -> None:
-        """``data`` holds the datasets that ``member.dataset`` indexes (None: cannot train), ``specs`` describes
-        each."""
+    def __init__(self, members: Sequence[Member], data: Data | HostFrames | None, specs: Sequence[Spec]) -> None:
+        """``data`` holds the datasets that ``member.dataset`` indexes (None: cannot train), ``specs`` describes each.
+
+        Frames too many for the device stay on the host (``HostFrames``) and are streamed.
+        """
         self.members = tuple(members)
-        self.data = data if data is not None else DeviceData.empty(specs[0].observation_size, specs[0].action_size)
+        self.data: Data = data.index if isinstance(data, HostFrames) else data or blank_data(specs[members[0].dataset])
+        self.stride = 1 if jax.default_backend() == "cpu" else STRIDE
+        self.stream = None
+        if isinstance(data, HostFrames):
+            numbers, seeds = [member.dataset for member in members], [member.seed for member in members]
+            self.stream = Stream(data, numbers, seeds, members[0].algorithm.batch_size, self.stride)
         self.algorithm = _stack([member.algorithm for member in members])
         self._spec = _stack([specs[member.dataset] for member in members])
         self._dataset = jnp.asarray([member.dataset for member in members], jnp.int32)
         self._keys = jnp.stack([jax.random.PRNGKey(member.seed) for member in members])
         self._logged: dict[Kind, tuple[str, ...]] = {}
-        self.mesh = _mesh(len(self.members))
+        self.mesh = _mesh(len(self.members)) if self.stream is None else None
         if self.mesh is not None:
             self.data = _place(self.mesh, self.data, P())
             self.algorithm, self._keys, self._dataset = _place(
@@ -108,9 +122,37 @@ class Population:
             return learner, sums
         if self.mesh is not None:
             learner, sums = _place(self.mesh, learner, _learner_spec()), _place(self.mesh, sums, P(AXIS))
+        if self.stream is not None:
+            return self._run_streamed(self.stream, kind, learner, sums, steps)
+        return self._run(kind, self.data, learner, sums, steps)
+
+    def _run(
+        self, kind: Kind, data: Data | StreamedFrames, learner: Learner, sums: Sums, steps: int
+    ) -> tuple[Learner, Sums]:
+        stride = self.stride if steps % self.stride == 0 else 1
         return _run(
-            kind, self.mesh, self.algorithm, self.data, self._keys, self._dataset, learner, sums, jnp.int32(steps)
-        )
+            kind, self.mesh, stride, self.algorithm, data, self._keys, self._dataset, learner, sums,
+            jnp.int32(steps // stride),
+        )  # fmt: skip
+
+    def _run_streamed(
+        self, stream: Stream, kind: Kind, learner: Learner, sums: Sums, steps: int
+    ) -> tuple[Learner, Sums]:
+        """``run``, block by block."""
+        number = 0 if kind[0] else 1
+        update = int(learner.updates if kind[0] else learner.ratio_updates)
+        end = update + steps
+        while update < end:
+            block = stream.take(number, update)
+            now = min(end, (update // stream.block + 1) * stream.block) - update
+            learner, sums = self._run(kind, block, learner, sums, now)
+            update += now
+        return learner, sums
+
+    def close(self) -> None:
+        """Stop what brings batches from the host."""
+        if self.stream is not None:
+            self.stream.close()
 
     def actors(self, learner: Learner) -> Policy:
         """Policies of all members, stacked."""
@@ -118,9 +160,16 @@ class Population:
 
     def batch_rows(self, member: int, update: int) -> np.ndarray:
         """Row numbers that a member sees at its n-th update: its data order, for checking."""
-        key = _member_keys(self._keys[member], jnp.int32(0), jnp.int32(update))[0]
+        key = member_keys(self._keys[member], jnp.int32(0), jnp.int32(update))[0]
         count = self.members[member].algorithm.batch_size
         return np.asarray(self.data.rows(self._dataset[member], key, count)[0])
+
+
+def blank_data(spec: Spec) -> Data:
+    """Data of the right kind to trace a program with."""
+    if spec.frame is not None:
+        return DeviceFrames.empty(spec.frame)
+    return DeviceData.empty(spec.observation_size, spec.action_size, spec.discrete)
 
 
 AXIS = "members"
@@ -170,40 +219,60 @@ def _stack(trees: Sequence[Any]) -> Any:
 def _init(algorithm: Algorithm, keys: Array, spec: Spec) -> Learner:
     def init(algorithm: Algorithm, key: Array, spec: Spec) -> tuple[Any, Any]:
         base_key, ratio_key = jax.random.split(jax.random.fold_in(key, 0))
-        return algorithm.init(base_key, spec), algorithm.weights.init(ratio_key, spec)
+        return algorithm.init(base_key, spec), algorithm.weights.init(ratio_key, algorithm.feature_spec(spec))
 
     base, ratio = jax.vmap(init)(algorithm, keys, spec)
     count = keys.shape[0]
     return Learner(base, ratio, jnp.ones(count, bool), jnp.full(count, -1, jnp.int32), jnp.int32(0), jnp.int32(0))
 
 
-def _member_keys(key: Array, stream: Array, count: Array) -> Array:
+def member_keys(key: Array, stream: Array, count: Array) -> Array:
     """Keys for batch, ratio, weights and algorithm: a function of the member's key, the stream and its counter."""
     return jax.random.split(jax.random.fold_in(jax.random.fold_in(key, 1 + stream), count), 4)
 
 
+def _seen(algorithm: Algorithm, base: Any, batch: Batch) -> Batch:
+    """A batch as state weights see it, with features in place of observations."""
+    return replace(
+        batch,
+        observation=algorithm.features(base, batch.observation),
+        next_observation=algorithm.features(base, batch.next_observation),
+        initial_observation=algorithm.features(base, batch.initial_observation),
+    )
+
+
 def _step(
-    kind: Kind, algorithm: Algorithm, data: DeviceData, keys: Array, dataset: Array, learner: Learner
+    kind: Kind, algorithm: Algorithm, data: Data | StreamedFrames, keys: Array, dataset: Array, learner: Learner
 ) -> tuple[Learner, Metrics]:
     learn_base, learn_ratio, weighted = kind
     stream = jnp.int32(0 if learn_base else 1)
     counter = learner.updates if learn_base else learner.ratio_updates
+    arrived = data.at(counter) if isinstance(data, StreamedFrames) else None
 
     def member(
-        algorithm: Algorithm, key: Array, dataset: Array, base: Any, ratio: Any, alive: Array
+        algorithm: Algorithm, key: Array, dataset: Array, base: Any, ratio: Any, alive: Array, arrived: Batch | None
     ) -> tuple[Any, Any, Array, Metrics]:
-        batch_key, ratio_key, weights_key, base_key = _member_keys(key, stream, counter)
-        batch = data.batch(dataset, batch_key, algorithm.batch_size, algorithm.needs_next_action)
-        policy = algorithm.policy(base)
+        batch_key, ratio_key, weights_key, base_key = member_keys(key, stream, counter)
+        if isinstance(data, StreamedFrames):
+            assert arrived is not None
+            batch = arrived
+        else:
+            batch = data.batch(dataset, batch_key, algorithm.batch_size, algorithm.needs_next_action)
+        if not isinstance(data, DeviceData):
+            # What is computed from frames must not be mixed with how they came here: resident and streamed runs then
+            # have equal bits.
+            batch = jax.lax.optimization_barrier(batch)
         metrics: Metrics = {}
         weights = jnp.ones_like(batch.reward)
+        # what of this the phase does not use is not computed
+        seen, policy = _seen(algorithm, base, batch), algorithm.feature_policy(base)
         if learn_ratio:
             ratio, logged = algorithm.weights.update(
-                ratio, batch, policy, jnp.asarray(algorithm.discount, jnp.float32), ratio_key
+                ratio, seen, policy, jnp.asarray(algorithm.discount, jnp.float32), ratio_key
             )
             metrics |= logged
         if weighted:
-            weights, logged = algorithm.weights.weights(ratio, batch, policy, weights_key)
+            weights, logged = algorithm.weights.weights(ratio, seen, policy, weights_key)
             metrics |= logged | {
                 "weights/mean": jnp.mean(weights),
                 "weights/std": jnp.std(weights),
@@ -222,7 +291,9 @@ def _step(
             alive = alive & (jnp.abs(logged["loss"]) < DIVERGENCE_LIMIT)
         return base, ratio, alive, metrics
 
-    base, ratio, alive, metrics = jax.vmap(member)(algorithm, keys, dataset, learner.base, learner.ratio, learner.alive)
+    base, ratio, alive, metrics = jax.vmap(member)(
+        algorithm, keys, dataset, learner.base, learner.ratio, learner.alive, arrived
+    )
     stopped_at = jnp.where(learner.alive & ~alive, learner.updates, learner.stopped_at)
     return Learner(
         base, ratio, alive, stopped_at,
@@ -230,15 +301,25 @@ def _step(
     ), metrics  # fmt: skip
 
 
-@partial(jax.jit, static_argnums=(0, 1), donate_argnums=(6, 7))
+COMPILED = {"static_argnums": (0, 1, 2), "donate_argnums": (7, 8)}
+"""How the loop is compiled: kind, mesh and stride are part of the program; learner and sums are given up to it."""
+
+
+@partial(jax.jit, **COMPILED)
 def _run(
-    kind: Kind, mesh: Mesh | None, algorithm: Algorithm, data: DeviceData, keys: Array, dataset: Array,
-    learner: Learner, sums: Sums, steps: Array,
+    kind: Kind, mesh: Mesh | None, stride: int, algorithm: Algorithm, data: Data | StreamedFrames, keys: Array,
+    dataset: Array, learner: Learner, sums: Sums, strides: Array,
 ) -> tuple[Learner, Sums]:  # fmt: skip
-    # The number of steps is a traced bound: one compiled program serves every chunk length, and the bits do not depend
-    # on where a run was cut.
+    # The number of strides is a traced bound: one compiled program serves every chunk length, and the bits do not
+    # depend on where a run was cut.
     def loop(
-        algorithm: Algorithm, data: DeviceData, keys: Array, dataset: Array, learner: Learner, sums: Sums, steps: Array
+        algorithm: Algorithm,
+        data: Data | StreamedFrames,
+        keys: Array,
+        dataset: Array,
+        learner: Learner,
+        sums: Sums,
+        strides: Array,
     ) -> tuple[Learner, Sums]:
         def body(_: Array, carry: tuple[Learner, Sums]) -> tuple[Learner, Sums]:
             learner, sums = carry
@@ -248,11 +329,14 @@ def _run(
             )
             return learner, Sums(values, sums.steps + learner.alive)
 
-        return jax.lax.fori_loop(0, steps, body, (learner, sums))
+        def stretch(_: Array, carry: tuple[Learner, Sums]) -> tuple[Learner, Sums]:
+            return jax.lax.fori_loop(0, stride, body, carry)
+
+        return jax.lax.fori_loop(0, strides, body if stride == 1 else stretch, (learner, sums))
 
     if mesh is not None:
         members, out = P(AXIS), (_learner_spec(), P(AXIS))
         loop = jax.shard_map(
             loop, mesh=mesh, in_specs=(members, P(), members, members, *out, P()), out_specs=out, check_vma=False
         )
-    return loop(algorithm, data, keys, dataset, learner, sums, steps)
+    return loop(algorithm, data, keys, dataset, learner, sums, strides)

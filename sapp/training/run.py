@@ -16,17 +16,19 @@ import numpy as np
 
 import sapp
 from sapp import config as configuration
+from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
 from sapp.files import write_text
 from sapp.networks import Policy
 from sapp.spec import Spec
 from sapp.training import checkpoint, tables
+from sapp.training.device_frames import blank_frame_spec
 from sapp.training.phases import Phase
-from sapp.training.population import Learner, Member, Population
+from sapp.training.population import Data, Learner, Member, Population
+from sapp.training.streaming import HostFrames
 
 if TYPE_CHECKING:
     from sapp.data import Dataset
-    from sapp.training.device_data import DeviceData
 
 CONFIG, CHECKPOINTS, METRICS, EVALUATIONS, EVENTS, DATA = (
     "config.json", "checkpoints", "metrics.csv", "evaluations.csv", "events.csv", "data",
@@ -52,10 +54,29 @@ class Problem:
     action_labels: list[str] | None = None
     observation_offset: list[float] | None = None
     observation_scale: list[float] | None = None
+    frame: list[int] | None = None
+    """Frames of an observation, their height and width, where observations are stacks of frames."""
 
     @classmethod
-    def of(cls, dataset: Dataset, source: Any) -> Problem:
+    def of(cls, dataset: Dataset | FrameDataset, source: Any) -> Problem:
         """Describe a dataset; ``source`` is what ``sapp.load`` takes to find it again."""
+        if isinstance(dataset, FrameDataset):
+            return cls(
+                name=dataset.name,
+                source=source,
+                fingerprint=dataset.fingerprint,
+                environment=dataset.environment,
+                physics=None,
+                observation_size=int(np.prod(dataset.observation_shape)),
+                action_size=dataset.num_actions,
+                action_low=[0.0],
+                action_high=[dataset.num_actions - 1.0],
+                transitions=len(dataset.sampled_rows),
+                episodes=dataset.num_episodes,
+                num_actions=dataset.num_actions,
+                action_labels=None if dataset.action_labels is None else list(dataset.action_labels),
+                frame=list(dataset.observation_shape),
+            )
         return cls(
             name=dataset.name,
             source=source,
@@ -81,6 +102,8 @@ class Problem:
 
     def empty_spec(self) -> Spec:
         """A spec of the right shape; the true statistics are part of the checkpoint."""
+        if self.frame is not None:
+            return blank_frame_spec(self.frame, self.action_size)
         zeros = jnp.zeros(self.observation_size)
         return Spec(self.observation_size, self.action_size, zeros, jnp.ones_like(zeros), self.discrete)
 
@@ -112,6 +135,7 @@ class Plan:
     eval_episodes: int
     eval_seed: int
     keep: int
+    eval_max_steps: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As config.json holds it."""
@@ -124,7 +148,8 @@ class Plan:
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Plan:
         """Read config.json's content back."""
-        fields = {name: content[name] for name in cls.__dataclass_fields__}
+        optional = ("eval_max_steps",)  # runs made before it was there go without
+        fields = {name: content[name] for name in cls.__dataclass_fields__ if name in content or name not in optional}
         fields["members"] = tuple(
             Member(m["name"], configuration.build(m["algorithm"]), m["dataset"], m["seed"]) for m in content["members"]
         )
@@ -137,7 +162,8 @@ class Plan:
         found: dict[Any, list[int]] = {}
         for index, member in enumerate(self.members):
             problem = self.problems[member.dataset]
-            shape = jax.tree.structure(member.algorithm), problem.observation_size, problem.action_size
+            frame = None if problem.frame is None else tuple(problem.frame)
+            shape = jax.tree.structure(member.algorithm), problem.observation_size, problem.action_size, frame
             found.setdefault(shape, []).append(index)
         return list(found.values())
 
@@ -147,7 +173,7 @@ def _floats(values: np.ndarray | None) -> list[float] | None:
 
 
 def populations(
-    plan: Plan, data: Sequence[DeviceData] | None = None, specs: Sequence[Sequence[Spec]] | None = None
+    plan: Plan, data: Sequence[Data | HostFrames] | None = None, specs: Sequence[Sequence[Spec]] | None = None
 ) -> list[Population]:
     """One population a group; without data they can hold and apply policies but not train."""
     empty = [problem.empty_spec() for problem in plan.problems]
@@ -295,9 +321,14 @@ class Run:
         return member % len(self.members)
 
     def policy(self, observation: np.ndarray, member: int | str = 0) -> np.ndarray:
-        """Deterministic action(s), in the data's own units, for one observation [O] or many [B, O]."""
+        """Deterministic action(s), in the data's own units, for one observation [O] or many [B, O].
+
+        Where observations are stacks of frames: uint8 [stack, H, W], or [B, stack, H, W].
+        """
         index = self.member_index(member)
         problem = self.plan.problems[self.plan.members[index].dataset]
+        if problem.frame is not None:
+            return self._choices(observation, index, problem)
         batch = np.atleast_2d(np.asarray(observation, np.float32))
         if batch.ndim != 2 or batch.shape[1] != problem.observation_size:
             raise SappError(
@@ -306,9 +337,37 @@ class Run:
         scaled = problem.to_units(np.asarray(_mode(self.actors[index], problem.to_network(batch))))
         return scaled[0] if np.ndim(observation) == 1 else scaled
 
+    def _choices(self, observation: np.ndarray, index: int, problem: Problem) -> np.ndarray:
+        assert problem.frame is not None
+        stacks = np.asarray(observation)
+        if stacks.dtype != np.uint8 or stacks.ndim not in (3, 4) or list(stacks.shape[-3:]) != problem.frame:
+            raise SappError(
+                f"observation is {stacks.dtype} {stacks.shape}; {problem.name} has stacks of frames, uint8 "
+                f"{tuple(problem.frame)}"
+            )
+        chosen = np.asarray(_mode(self.actors[index], jnp.asarray(stacks.reshape(-1, *problem.frame))))
+        return chosen[0] if stacks.ndim == 3 else chosen
+
     def metrics(self) -> list[dict[str, str]]:
         """Rows of metrics.csv."""
         return tables.read(self.path / METRICS)
+
+    def final_and_best(self) -> list[dict[str, Any]]:
+        """A row a member that was played: mean return at its last and at its best evaluation, and their steps.
+
+        The best is chosen by the very episodes that it reports, so it flatters; the final one does not.
+        """
+        by_member: dict[str, list[tuple[int, float]]] = {}
+        for row in self.evaluations():
+            by_member.setdefault(row["member"], []).append((int(row["step"]), float(row["return_mean"])))
+        found = []
+        for member in self.members:
+            if member in by_member:
+                final, best = by_member[member][-1], max(by_member[member], key=lambda pair: pair[1])
+                found.append(
+                    {"member": member, "final": final[1], "final_step": final[0], "best": best[1], "best_step": best[0]}
+                )
+        return found
 
     def evaluations(self) -> list[dict[str, str]]:
         """Rows of evaluations.csv."""

@@ -11,7 +11,7 @@ import pytest
 
 import sapp
 from sapp.algorithms import DiscreteCQL, MLPScores
-from sapp.algorithms.discrete_cql import conservative_loss, huber
+from sapp.algorithms.dqn import huber
 from sapp.data import Dataset
 from sapp.errors import SappError
 from sapp.evaluation.tables import draw_logs
@@ -20,6 +20,16 @@ from sapp.spec import Batch, Spec
 from sapp.tabular.mdp import garnet
 
 SMALL = MLPScores(hidden=(16,))
+
+
+class Table:
+    """Q(s,a) = (sᵀT)_a with one head."""
+
+    def __init__(self, table: jnp.ndarray) -> None:
+        self.table = table
+
+    def many(self, state: jnp.ndarray) -> jnp.ndarray:
+        return (state @ self.table)[..., None]
 
 
 def batch(rng: np.random.Generator, count: int = 4) -> Batch:
@@ -35,7 +45,8 @@ def test_the_loss_by_hand() -> None:
     table = jnp.asarray(rng.normal(size=(3, 2)), jnp.float32)
     one = batch(rng)
     target, weights = jnp.array([0.5, 3.0, -2.0, 0.0]), jnp.array([1.0, 0.5, 2.0, 0.0])
-    loss, metrics = conservative_loss(lambda s: s @ table, one, target, weights, jnp.float32(0.7))
+    scores = Table(table)
+    loss, metrics = DiscreteCQL(alpha=0.7).loss(scores, one, target[:, None], weights, None)
     q = np.asarray(one.observation) @ np.asarray(table)
     chosen = q[np.arange(4), np.asarray(one.action)]
     error = np.abs(chosen - np.asarray(target))

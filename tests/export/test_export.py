@@ -37,7 +37,8 @@ def problem(discrete: bool, scaled: bool = True) -> Problem:
 
 @pytest.mark.parametrize("name", [*BASES, *OTHERS])
 def test_every_algorithm_agrees_with_its_file(name: str) -> None:
-    algorithm, discrete = preset(name, "x"), name == "discrete-cql"
+    algorithm = preset(name, "x")
+    discrete = bool(getattr(algorithm, "discrete_actions", False))
     spec = Spec(5, 3, jnp.full(5, 0.3), jnp.full(5, 2.0), discrete)
     # the policy's shapes without the work of making it, filled with random numbers
     shapes = jax.eval_shape(lambda key: algorithm.policy(algorithm.init(key, spec)), jax.random.PRNGKey(1))
@@ -134,3 +135,21 @@ def test_wrong_use_is_one_line(
     assert main(["export", str(trained), str(tmp_path / arguments[0]), *arguments[1:]]) == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_policies_of_frames_take_stacks_of_bytes() -> None:
+    from sapp.algorithms import REM, ConvScores
+
+    frame = (4, 20, 22)
+    algorithm = REM(ensemble=5, network=ConvScores((4, 6), (4, 3), (2, 2), 16))
+    spec = Spec(4 * 20 * 22, 3, jnp.float32(0), jnp.float32(1), True, frame=frame)
+    actor = jax.jit(lambda key: algorithm.policy(algorithm.init(key, spec)))(jax.random.PRNGKey(0))
+    where = Problem("x", None, "f", None, None, 4 * 20 * 22, 3, [0.0], [2.0], 0, 0, 3, frame=list(frame))
+    function = policy_function(in_float32(actor), where)
+    content = build(function, frame, "action", {})
+    assert compare(content, function, where, 50)["inputs"] == 50
+    session = onnxruntime.InferenceSession(content)
+    assert (session.get_inputs()[0].type, session.get_inputs()[0].shape) == ("tensor(uint8)", ["batch", *frame])
+    stacks = np.random.default_rng(1).integers(0, 256, (6, *frame), dtype=np.uint8)
+    (action,) = session.run(None, {"observation": stacks})
+    np.testing.assert_array_equal(action, function(jnp.asarray(stacks)))

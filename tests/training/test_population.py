@@ -14,8 +14,11 @@ from sapp import CQL, ConstantWeights, DualDICE, LogMinMax, Phase, StateWeights,
 from sapp.algorithms import Algorithm
 from sapp.data import Dataset
 from sapp.spec import Batch, Spec
+from sapp.training import population as compiled
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.population import Learner, Member, Population, Sums, _run
+from sapp.training.population import Learner, Member, Population, Sums
+
+pytestmark = pytest.mark.usefixtures("usual_compiler")
 
 
 def dataset(rows: int, seed: int, reward: float = 1.0) -> Dataset:
@@ -258,14 +261,20 @@ def test_where_a_run_is_cut_into_chunks_does_not_change_a_bit(cql: tuple[Learner
     assert_same_bits(run(chosen, 7, 13, 1, 19), cql)
 
 
+def test_strides_as_accelerators_take_them_do_not_change_a_bit(cql: tuple[Learner, Sums]) -> None:
+    chosen = population(members(Uniform()))
+    chosen.stride = 4
+    assert_same_bits(run(chosen, 4, 8, 16, 9, 3), cql)  # the last two are no multiples of the stride
+
+
 def test_one_program_serves_all_chunks_of_a_phase(sa_cql: tuple[Learner, Sums]) -> None:
     chosen = population(members(DICE))
     learner = chosen.init()
     sums = chosen.empty_sums(learner, RATIO)
-    known = _run._cache_size()  # the fixture has run this phase
+    known = compiled._run._cache_size()  # the fixture has run this phase
     for steps in (1, 2, 3):
         learner, sums = chosen.run(learner, sums, RATIO, steps)
-    assert _run._cache_size() == known
+    assert compiled._run._cache_size() == known
 
 
 def test_metrics_are_sums_over_the_steps(cql: tuple[Learner, Sums]) -> None:

@@ -1,0 +1,66 @@
+"""Behaviour cloning of discrete actions by maximum likelihood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.algorithms.actor_critic import Trained
+from sapp.algorithms.base import Metrics, check_no_weights
+from sapp.algorithms.dqn import ScoreLearner
+from sapp.errors import check_ranges
+from sapp.networks.categorical import CategoricalActor
+from sapp.networks.conv import DefaultScores
+from sapp.ratios import StateWeights, Uniform
+from sapp.spec import Batch, Spec
+
+
+class DiscreteBCState(eqx.Module):
+    """The network and its optimiser."""
+
+    actor: Trained[Any]
+
+    @property
+    def scores(self) -> Any:
+        """The network, whose scores are log-probabilities up to a constant."""
+        return self.actor.network
+
+
+class DiscreteBC(ScoreLearner):
+    """−E_B[log β(a|s)], β = softmax(network(s)). It plays the likeliest action.
+
+    Defaults: the settings of ``DiscreteCQL``, so that the two differ in nothing but the loss.
+    """
+
+    discount: float = 0.99
+    lr: float = 6.25e-5
+    weights: StateWeights = Uniform()
+    network: Any = DefaultScores()
+    batch_size: int = eqx.field(static=True, default=64)
+
+    def __check_init__(self) -> None:
+        check_ranges("DiscreteBC", {"lr": self.lr}, 0.0, float("inf"))
+        check_ranges("DiscreteBC", {"batch_size": self.batch_size}, 1, float("inf"))
+        check_no_weights(self, "it has no pessimism to spread over states")
+
+    def init(self, key: Array, spec: Spec) -> DiscreteBCState:
+        """A fresh network."""
+        self.check_problem(spec)
+        return DiscreteBCState(Trained.of(self.network.build(key, spec)))
+
+    def update(
+        self, state: DiscreteBCState, batch: Batch, weights: Array, key: Array
+    ) -> tuple[DiscreteBCState, Metrics]:
+        """One step of maximum likelihood."""
+        actor, loss, metrics = state.actor.descend(likelihood_loss, self.lr, batch)
+        return DiscreteBCState(actor), {"loss": loss, **metrics}
+
+
+def likelihood_loss(scores: Any, batch: Batch) -> tuple[Array, Metrics]:
+    """−E_B[log β(a|s)]; also the share of logged actions that are the likeliest."""
+    law = CategoricalActor(scores)(batch.observation)
+    loss = -jnp.mean(law.log_prob(batch.action))
+    return loss, {"actor/nll": loss, "actor/agreement": jnp.mean(law.mode() == batch.action, dtype=jnp.float32)}

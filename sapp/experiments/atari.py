@@ -1,0 +1,241 @@
+"""Atari by the paper's second half: logs of our own by online DQN, then CQL, SA-CQL, its controls and REM on them.
+
+    python -m sapp.experiments.atari --out runs/atari --log-steps 500_000 --minutes 25 --set network.precision=bf16
+    python -m sapp.experiments.atari --out runs/atari --report
+
+First every game is played by an online DQN that logs its replay (Dopamine's protocol; ``OUT/logs``). Then one run
+trains the shared phases of SA-CQL (CQL alone, then the ratio of its policy), another forks it into SA-CQL and all its
+controls, CQL among them, and a third trains REM for as many updates. What is finished is not done again; what a time
+limit stopped goes on where it was. ``results.md`` has final and best returns beside the paper's table, ``curves.csv``
+every evaluation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sapp
+from sapp.algorithms.presets import preset
+from sapp.config import override
+from sapp.data.frames import FrameDataset
+from sapp.errors import SappError
+from sapp.experiments.baselines import STOPPED, Clock, run_job
+from sapp.experiments.grid import CONTROLS, Family, Grid, Maker, Scale, changed
+from sapp.experiments.paper import TABLE_2
+from sapp.files import write_text
+from sapp.online import dqn
+from sapp.online.frames_log import EPISODES
+from sapp.ratios import control
+from sapp.training.tables import read
+
+GAMES = ("Pong", "Breakout", "Qbert", "Seaquest")
+REM_COLUMN = "REM"
+SMOKE_SIZES: dict[str, Any] = {
+    "network.channels": (8,), "network.kernels": (6,), "network.strides": (3,), "network.features": 32, "lr": 1e-3,
+    "target_every": 50, "ensemble": 4, "batch_size": 32, "weights.of.hidden": (32, 32),
+}  # fmt: skip
+"""Small networks on the small image game: enough to see every part at work, not to compare methods."""
+
+
+def grid(scale: Scale) -> Grid:
+    """Table 2 at a scale: ``sapp experiment atari``. The games' logs are found in the folder of the data."""
+    smoke = scale.name == "smoke"
+    precision = {"network.precision": scale.changes["precision"]} if "precision" in scale.changes else {}
+    settings = (SMOKE_SIZES if smoke else {}) | precision
+    columns = {name: column(kind, settings, scale.fallback) for name, kind in CONTROLS.items()}
+    rem = {REM_COLUMN: lambda dataset: changed(preset("rem", dataset), settings)}
+    return Grid(
+        "atari",
+        "Table 2: discrete SA-CQL on Atari",
+        "Does weighting discrete CQL's pessimism state by state (SA-CQL) give better players from logged frames than "
+        "CQL, than REM, and than three controls whose weights know nothing of the states?",
+        scale,
+        ("catch-60",) if smoke else tuple(game.lower() for game in GAMES),
+        (Family("discrete-cql", columns, state_aware=True), Family("rem", rem, lead_in=True)),
+    )
+
+
+def environment(game: str) -> str:
+    """The environment's name of a game: "Pong" is "ALE/Pong-v5"."""
+    return game if game == "catch" or game.startswith("ALE/") else f"ALE/{game}-v5"
+
+
+def make_logs(options: argparse.Namespace) -> dict[str, Path]:
+    """The games' logs, played where they are not there yet."""
+    folders = {}
+    for game in options.games:
+        folder = options.out / "logs" / game
+        if not (folder / dqn.CONFIG).is_file():
+            began = time.monotonic()
+            run = dqn.train(
+                environment(game), steps=options.log_steps, seed=0, rows=options.log_rows,
+                algorithm=changed(dqn.dopamine_dqn(), options.settings),
+                exploration=dqn.Exploration(options.log_warm_up, options.log_decay),
+                capacity=min(1_000_000, max(options.log_steps, 20 * options.log_rows)), out=folder,
+                progress=False, time_limit=None if options.log_minutes is None else 60 * options.log_minutes,
+            )  # fmt: skip
+            took = time.monotonic() - began
+            print(f"{game}: logged {run.steps:,} steps in {took:.0f} s ({run.steps / took:,.0f} a second)", flush=True)
+        folders[game] = folder
+    return folders
+
+
+def column(kind: str, settings: Mapping[str, Any], fallback: bool = True) -> Maker:
+    """Discrete SA-CQL, or one of its controls."""
+
+    def on(dataset: str) -> sapp.Algorithm:
+        algorithm = preset("sa-discrete-cql", dataset)
+        weights = override(algorithm.weights, {"fallback": fallback})
+        return changed(replace(algorithm, weights=control(weights, kind)), settings)
+
+    return on
+
+
+def train(options: argparse.Namespace, data: Sequence[FrameDataset]) -> None:
+    """The three runs, each begun, continued or left as it is."""
+    clock = Clock(options.minutes, 3)
+    every = max(1, options.steps // options.evaluations)
+    shared: dict[str, Any] = {
+        "seeds": options.seeds, "eval_episodes": options.eval_episodes, "eval_max_steps": options.eval_max_steps,
+        "log_every": max(1, min(1_000, every)),
+    }  # fmt: skip
+    pretrain, ratio, joint = sapp.sa_protocol(options.steps, options.pretrain, options.ratio)
+    columns = {name: column(kind, options.settings) for name, kind in CONTROLS.items()}
+    games: Any = data
+    real = {"SA-CQL": columns["SA-CQL"]}
+    ready = run_job(options.out / "shared", games, real, clock, phases=(pretrain, ratio), eval_every=0, **shared)
+    if ready:
+        run_job(
+            options.out / "joint", games, columns, clock, phases=(joint,), start_from=options.out / "shared",
+            eval_every=every, **shared,
+        )  # fmt: skip
+    if not clock.over:
+        rem = {REM_COLUMN: lambda dataset: changed(preset("rem", dataset), options.settings)}
+        steps = options.pretrain + options.steps
+        run_job(options.out / "rem", games, rem, clock, steps=steps, eval_every=every, **shared)
+
+
+def evaluations(out: Path) -> list[dict[str, Any]]:
+    """Every evaluation of the runs: game (by its log's name), column, seed, updates, mean return."""
+    found = []
+    for name in ("joint", "rem"):
+        for file in (out / name / "evaluations.csv", out / name / STOPPED):
+            for row in read(file) if file.is_file() else []:
+                chosen, log, seed = row["member"].split("/")
+                # REM's steps count from the start of training, those of the fork from its own
+                found.append({"log": log, "column": chosen, "seed": int(seed), "step": int(row["step"]), "run": name,
+                              "return": float(row["return_mean"])})  # fmt: skip
+    return sorted(found, key=lambda row: (row["log"], row["column"], row["seed"], row["step"]))
+
+
+def report(out: Path, games: Sequence[str], pretrain: int) -> str:
+    """Write results.md and curves.csv; returns the text."""
+    rows = evaluations(out)
+    if not rows:
+        raise SappError(f"{out}: nothing was evaluated yet; run the experiment first")
+    lines = ["game,column,seed,updates,return"]
+    text = ["| game | column | seeds | updates | final | best | paper |", "|---|---|---|---|---|---|---|"]
+    logs = []
+    for game in games:
+        config = json.loads((out / "logs" / game / dqn.CONFIG).read_text())
+        name = config["environment"].removeprefix("ALE/").removesuffix("-v5").lower()
+        mine = [row for row in rows if row["log"] == f"{name}-dqn-{config['seed']}"]
+        logs.append(_log_line(game, out / "logs" / game, config))
+        for chosen in [*CONTROLS, REM_COLUMN]:
+            curves = _curves([row for row in mine if row["column"] == chosen], pretrain)
+            for seed, curve in curves.items():
+                lines += [f"{game},{chosen},{seed},{updates},{value:g}" for updates, value in curve]
+            if curves:
+                final, best = ([function(curve) for curve in curves.values()] for function in (_final, _best))
+                last = min(curve[-1][0] for curve in curves.values())
+                paper = TABLE_2.get(game.lower(), {}).get(chosen)
+                text.append(
+                    f"| {game} | {chosen} | {len(curves)} | {last:,} | {_spread(final)} | {_spread(best)} | "
+                    f"{f'{paper[0]:g} ± {paper[1]:g}' if paper else '–'} |"
+                )
+    body = "\n".join(["\n".join(logs), "", "\n".join(text), ""])
+    write_text(out / "curves.csv", "\n".join(lines) + "\n")
+    write_text(out / "results.md", body)
+    return body
+
+
+def _curves(rows: Sequence[Mapping[str, Any]], pretrain: int) -> dict[int, list[tuple[int, float]]]:
+    """(updates, mean return) by seed."""
+    curves: dict[int, list[tuple[int, float]]] = {}
+    for row in rows:
+        updates = row["step"] + (pretrain if row["run"] == "joint" else 0)
+        curves.setdefault(row["seed"], []).append((updates, row["return"]))
+    return curves
+
+
+def _final(curve: Sequence[tuple[int, float]]) -> float:
+    return curve[-1][1]
+
+
+def _best(curve: Sequence[tuple[int, float]]) -> float:
+    return max(value for _, value in curve)
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.4g} ± {np.std(values):.2g}"
+
+
+def _log_line(game: str, folder: Path, config: Mapping[str, Any]) -> str:
+    episodes = [row.split(",") for row in (folder / dqn.LOGS / EPISODES).read_text().splitlines()[1:]]
+    returns = np.array([float(row[2]) for row in episodes if row[3] == "terminal"] or [np.nan])
+    tail = returns[-max(1, len(returns) // 10) :]
+    return (
+        f"- {game}: {config['steps_taken']:,} steps of an online DQN, {len(episodes):,} episodes; mean return "
+        f"{returns.mean():.4g} over all, {tail.mean():.4g} over the last tenth, best {returns.max():.4g}."
+    )
+
+
+def _number(text: str) -> int:
+    return int(text.replace("_", ""))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--games", nargs="+", default=list(GAMES))
+    parser.add_argument("--minutes", type=float, help="of training; stop then, everything saved (default: no limit)")
+    parser.add_argument("--log-minutes", type=float, help="of each game's log; it ends there (default: no limit)")
+    parser.add_argument("--log-steps", type=_number, default=500_000, help="steps of each game's log")
+    parser.add_argument("--log-rows", type=int, default=64, help="environments side by side")
+    parser.add_argument("--log-warm-up", type=_number, default=20_000, help="random steps before the first update")
+    parser.add_argument("--log-decay", type=_number, default=250_000, help="steps over which random actions fall")
+    parser.add_argument("--steps", type=_number, default=1_000_000, help="joint steps")
+    parser.add_argument("--pretrain", type=_number, default=20_000, help="steps without weights")
+    parser.add_argument("--ratio", type=_number, default=100_000, help="steps of the ratio alone")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--evaluations", type=int, default=10, help="of each member")
+    parser.add_argument("--eval-episodes", type=int, default=10)
+    parser.add_argument("--eval-max-steps", type=_number, help="cut episodes of evaluation (default: 27,000 steps)")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a hyper-parameter of all")
+    parser.add_argument("--logs-only", action="store_true")
+    parser.add_argument("--report", action="store_true", help="only write the tables of what is there")
+    options = parser.parse_args(arguments)
+    options.settings = dict(pair.split("=", 1) for pair in options.set)
+    if not options.report:
+        folders = make_logs(options)
+        if options.logs_only:
+            return
+        began = time.monotonic()
+        data = [sapp.load(folder / dqn.LOGS) for folder in folders.values()]
+        frames = [one for one in data if isinstance(one, FrameDataset)]
+        print(f"loaded {sum(len(one) for one in frames):,} rows in {time.monotonic() - began:.0f} s", flush=True)
+        train(options, frames)
+    print(report(options.out, options.games, options.pretrain))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""How tests compile: most compile programs and hardly run them, and compiling is most of their time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+"""XLA_FLAGS of the tests (see conftest.py): without optimisation a program compiles in a third of the time."""
+
+LONG = {"xla_backend_optimization_level": 1}
+"""Compiler options of a program that runs for thousands of steps."""
+
+LONG_FLAGS = FLAGS.replace("level=0", "level=1")
+"""XLA_FLAGS of a process that runs for thousands of steps."""
+
+USUAL_FUSION = {"xla_cpu_use_fusion_emitters": True}
+"""The fusion that users get: on it depends whether two programs have equal bits."""
+
+USUAL = USUAL_FUSION | {"xla_backend_optimization_level": 3}
+"""What users get."""
+
+
+@contextmanager
+def training(options: dict[str, int]) -> Iterator[None]:
+    """Training compiled with these options instead of ``FLAGS``."""
+    import jax
+
+    from sapp.training import population
+
+    quick = population._run
+    population._run = jax.jit(quick.__wrapped__, **population.COMPILED, compiler_options=options)
+    try:
+        yield
+    finally:
+        population._run = quick

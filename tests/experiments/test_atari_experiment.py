@@ -1,0 +1,115 @@
+"""The Atari experiment's tables from hand-made runs: final and best, beside the paper's numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sapp.data.dqn_replay import save_dqn_replay
+from sapp.environments.catch import behaviour_logs
+from sapp.errors import SappError
+from sapp.experiments.atari import column, environment, evaluations, grid, report
+from sapp.experiments.driver import run_experiment
+from sapp.experiments.grid import Scale, load_dataset, scaled
+from sapp.experiments.paper import published
+from sapp.experiments.store import Store
+from sapp.ratios import KINDS, Control
+
+HEADER = "step,updates,member,episodes,return_mean,return_std,score_mean,score_std,length_mean,returns\n"
+
+
+def write(path: Path, rows: list[tuple[int, str, float]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEADER + "".join(f"{step},{step},{member},2,{value},0,,,10,\n" for step, member, value in rows))
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    logs = tmp_path / "logs" / "Pong"
+    (logs / "replay_logs").mkdir(parents=True)
+    config = {"environment": "ALE/Pong-v5", "seed": 0, "steps_taken": 640}
+    (logs / "config.json").write_text(json.dumps(config))
+    episodes = ["length,clipped_return,return,end", "10,-3,-21,terminal", "20,3,15,terminal", "5,1,1,timeout"]
+    (logs / "replay_logs" / "episodes.csv").write_text("\n".join(episodes))
+    write(tmp_path / "joint" / "evaluations.csv", [
+        (100, "SA-CQL/pong-dqn-0/0", 5.0), (100, "SA-CQL/pong-dqn-0/1", 1.0), (100, "CQL/pong-dqn-0/0", -2.0),
+        (200, "SA-CQL/pong-dqn-0/0", 3.0), (200, "SA-CQL/pong-dqn-0/1", 2.0), (200, "CQL/pong-dqn-0/0", -4.0),
+    ])  # fmt: skip
+    write(tmp_path / "rem" / "evaluations.csv", [(120, "REM/pong-dqn-0/0", 7.0)])
+    write(tmp_path / "rem" / "stopped.csv", [(150, "REM/pong-dqn-0/0", 6.0)])
+    return tmp_path
+
+
+def test_final_and_best_by_hand(out: Path) -> None:
+    text = report(out, ["Pong"], pretrain=20)
+    # seeds end at 3 and 2, their best are 5 and 2; updates count the shared phase too
+    assert "| Pong | SA-CQL | 2 | 220 | 2.5 ± 0.5 | 3.5 ± 1.5 | 16.9 ± 2.2 |" in text
+    assert "| Pong | CQL | 1 | 220 | -4 ± 0 | -2 ± 0 | 15.65 ± 2.2 |" in text
+    # the checkpoint at which a time limit stopped a run is its last
+    assert "| Pong | REM | 1 | 150 | 6 ± 0 | 7 ± 0 | 10.1 ± 3.3 |" in text
+    assert "640 steps of an online DQN, 3 episodes; mean return -3 over all, 15 over the last tenth, best 15" in text
+    assert (out / "results.md").read_text() == text
+    curves = (out / "curves.csv").read_text().splitlines()
+    assert curves[:3] == ["game,column,seed,updates,return", "Pong,CQL,0,120,-2", "Pong,CQL,0,220,-4"]
+    assert len(curves) == 1 + len(evaluations(out)) == 9
+
+
+def test_nothing_to_report_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SappError, match="nothing was evaluated yet"):
+        report(tmp_path, ["Pong"], 0)
+
+
+def test_columns_share_everything_but_the_kind_of_weights() -> None:
+    settings = {"batch_size": "8", "network.precision": "bf16", "ensemble": "3"}
+    algorithm = column("matched", settings)("pong-dqn-0")
+    assert (algorithm.batch_size, algorithm.network.precision, algorithm.alpha) == (8, "bf16", 1.0)
+    assert isinstance(algorithm.weights, Control)
+    assert KINDS[algorithm.weights.kind] == "matched"
+    assert (algorithm.weights.of.f.b0, algorithm.weights.of.f.b1) == (0.5, 2.0)
+    assert [environment(name) for name in ("Pong", "catch", "ALE/Qbert-v5")] == ["ALE/Pong-v5", "catch", "ALE/Qbert-v5"]
+
+
+def test_the_grid_is_the_papers_second_table() -> None:
+    declared = grid(scaled("paper"))
+    assert declared.datasets == ("pong", "breakout", "qbert", "seaquest")
+    assert declared.columns == ("CQL", "SA-CQL", "shuffled", "matched", "random", "REM")
+    phases = [
+        [phase.steps for phase in family.phases(declared.scale, declared.datasets)] for family in declared.families
+    ]
+    assert phases == [[20_000, 100_000, 1_000_000], [20_000, 1_000_000]]
+    own = declared.families[0].columns["SA-CQL"]("qbert")
+    assert (own.alpha, own.lr, own.batch_size, own.target_every) == (1.0, 6.25e-5, 64, 8_000)
+    assert own.weights.of.fallback is False
+    assert grid(scaled("small", precision="bf16")).families[1].columns["REM"]("pong").network.precision == "bf16"
+    assert [published("atari", name, "qbert") for name in ("REM", "CQL", "SA-CQL", "matched")] == [
+        6778,
+        13844,
+        17562,
+        None,
+    ]
+
+
+def test_logs_of_games_are_found_in_a_folder(tmp_path: Path) -> None:
+    played = behaviour_logs(3, name="anything")
+    save_dqn_replay(played, tmp_path / "Pong" / "replay_logs")
+    found = load_dataset("pong", tmp_path)
+    assert found.name == "pong"
+    assert (found.frames == played.frames).all()
+    with pytest.raises(SappError, match=r"no logs of qbert; make them with: sapp collect ALE/Qbert-v5 --algorithm dqn"):
+        load_dataset("qbert", tmp_path)
+    with pytest.raises(SappError, match="no folder of logs was given"):
+        load_dataset("pong")
+
+
+def test_frames_go_through_the_store(tmp_path: Path) -> None:
+    scale = Scale("smoke", 10, 5, 5, (0,), 5, 2, 5)
+    run_experiment(grid(scale).only(None, ["SA-CQL", "REM"]), tmp_path, progress=False, say=lambda _: None)
+    with Store(tmp_path / "results.sqlite") as store:
+        assert {(row["dataset"], row["column_name"]) for row in store.rows("cells")} == {
+            ("catch-60", "SA-CQL"), ("catch-60", "REM"),
+        }  # fmt: skip
+        returns = [row["return"] for row in store.rows("evaluations")]
+    assert len(returns) >= 4
+    assert all(-1.0 <= value <= 1.0 for value in returns)
