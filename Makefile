@@ -24,9 +24,9 @@ install: .venv/.installed
 demo: .venv/.installed
 	$(BIN)/sapp demo
 
-# By file, so that what a file trains is compiled in one process only.
+# By file, so that what a file trains is compiled in one process only; in the order of tests/conftest.py.
 test: .venv/.installed
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: .venv/.installed
 	$(BIN)/python bench/compare.py

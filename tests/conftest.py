@@ -1,10 +1,54 @@
-"""What the tests of the command share: tiny data, and one tiny trained run per process."""
+"""What tests share: how programs are compiled, tiny data, and one tiny trained run per process."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import compiling
 import pytest
+
+# Before JAX is imported, and for the processes that tests start, too; flags that are set already stay.
+os.environ.setdefault("XLA_FLAGS", compiling.FLAGS)
+
+LONGEST = (
+    "test_cli_experiment.py", "test_baselines.py", "test_kill.py", "test_own_logs.py", "test_driver.py",
+    "test_population.py", "test_devices.py",
+)  # fmt: skip
+"""Files that take a minute or more: they begin first, so that no process waits for one of them at the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
+
+
+@pytest.fixture(scope="module")
+def long_training() -> Iterator[None]:
+    """Training compiled for thousands of steps."""
+    with compiling.training(compiling.LONG):
+        yield
+
+
+@pytest.fixture
+def usual_fusion() -> Iterator[None]:
+    """Training compiled with the fusion that users get."""
+    with compiling.training(compiling.USUAL_FUSION):
+        yield
+
+
+@pytest.fixture(scope="module")
+def usual_compiler() -> Iterator[None]:
+    """Training compiled as users get it."""
+    with compiling.training(compiling.USUAL):
+        yield
+
+
+@pytest.fixture(scope="session")
+def as_users_run_it() -> dict[str, str]:
+    """The environment of a process that compiles as it does outside of tests."""
+    return {name: value for name, value in os.environ.items() if (name, value) != ("XLA_FLAGS", compiling.FLAGS)}
 
 
 @pytest.fixture(scope="session")

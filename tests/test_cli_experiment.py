@@ -61,7 +61,9 @@ def test_smoke_from_command_to_report(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_table1_at_smoke_scale_takes_less_than_five_minutes(tmp_path: Path) -> None:
     began = time.process_time()
     assert main(["experiment", "table1", "--scale", "smoke", "--out", str(tmp_path), "--quiet"]) == 0
-    # of processor time, which on one core is the wall clock: what else the machine does should not matter
-    assert time.process_time() - began < 300
+    # Of processor time, which on one core is the wall clock: what else the machine does should not matter. As tests
+    # compile it took 92 s where it took 215 s as users get it.
+    assert time.process_time() - began < 300 * 92 / 215
+    assert (tmp_path / "report.html").exists()
     with Store(tmp_path / "results.sqlite") as store:
         assert len(store.known()) == 44

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -17,15 +16,7 @@ from sapp import ConstantWeights, Phase, SappError, preset
 from sapp.algorithms.presets import PRESETS
 from sapp.networks import ensemble
 
-
-@pytest.fixture(scope="module", autouse=True)
-def compile_quickly() -> Iterator[None]:
-    """Two programs an algorithm are compiled here and hardly run: optimising them would take longer than all else."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
-
+pytestmark = pytest.mark.usefixtures("long_training")
 trained = by_case(lambda name: Trained(CASES[name]))
 STRONG, WEAK, HILL, LOOP, BROKEN = range(5)
 everyone = pytest.mark.parametrize("name", CASES)
@@ -125,7 +116,7 @@ def test_a_cut_run_and_other_neighbours_give_the_same_bits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PENALISED)
-def test_weights_of_one_change_no_bit(name: str) -> None:
+def test_weights_of_one_change_no_bit(name: str, usual_fusion: None) -> None:
     found = trained(name)
     chosen = population(dataclasses.replace(found.case.algorithm, weights=ConstantWeights(1.0)), found.changes)
     learner = found.population.init()

@@ -15,6 +15,7 @@ from sapp.networks import ensemble
 from sapp.training.device_data import DeviceData, spec_of
 from sapp.training.population import Learner, Member, Population
 
+pytestmark = pytest.mark.usefixtures("long_training")
 ROWS, STEPS = 512, 2500
 LEFT, RIGHT = np.float32([1, 0]), np.float32([0, 1])
 

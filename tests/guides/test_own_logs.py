@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import compiling
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +21,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
     return [(kind, code) for kind, code in re.findall(r"^```(python|bash)\n(.*?)^```$", text, re.M | re.S)]
 
 
-def test_the_guide_runs_as_written(tmp_path: Path) -> None:
+def test_the_guide_runs_as_written(tmp_path: Path, as_users_run_it: dict[str, str]) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     tools = tmp_path / "bin"
@@ -30,7 +31,8 @@ def test_the_guide_runs_as_written(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     environment = {
-        **os.environ, "PYTHONPATH": str(ROOT), "PATH": f"{tools}:{os.environ['PATH']}", "SAPP_GUIDE": "1",
+        "XLA_FLAGS": compiling.LONG_FLAGS, **as_users_run_it, "PYTHONPATH": str(ROOT),
+        "PATH": f"{tools}:{os.environ['PATH']}", "SAPP_GUIDE": "1",
     }  # fmt: skip
     # one Python process for all Python blocks, which share their names; bash blocks are called from it
     program = ["import os, subprocess"]

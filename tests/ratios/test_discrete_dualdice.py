@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import LONG
 
 from sapp.evaluation.tables import draw_logs
 from sapp.networks import MLP
@@ -68,7 +71,7 @@ def test_ratios_converge_to_the_exact_ones() -> None:
     device = DeviceData.of([data])
     target = TablePolicy(policy)
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=LONG)
     def train(state):
         def body(step, state):
             key = jax.random.fold_in(jax.random.PRNGKey(1), step)

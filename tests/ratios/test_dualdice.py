@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from compiling import LONG
 from finite import FiniteProblem, TablePolicy, problem
 
 from sapp import SappError
@@ -49,7 +50,7 @@ class Fit:
         )
         self._policies = tuple(jnp.stack([getattr(p.target, part) for p in problems]) for part in ("mean", "log_std"))
         self._starts = jnp.log(jnp.asarray(np.stack([p.start for p in problems]), jnp.float32))
-        self._run = jax.jit(self._steps)
+        self._run = jax.jit(self._steps, compiler_options=LONG)
         keys = jax.random.split(jax.random.PRNGKey(0), len(problems))
         self.state = jax.jit(jax.vmap(lambda key: dice.init(key, SPEC)))(keys)
         slow = eqx.tree_at(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import LONG
 from finite import FiniteProblem, TablePolicy, problem
 
 from sapp import CQL, SappError
@@ -23,7 +24,7 @@ from sapp.ratios.classifier import ADAM, LOG_RATIO_LIMIT, classifier_loss, desce
 from sapp.ratios.successor import GaussianSuccessor, LoggedSuccessor, Transitions
 from sapp.spec import Batch, Spec
 
-STATES, ROWS, BATCH = 5, 20_000, 256
+STATES, ROWS, BATCH = 5, 20_000, 128
 SPEC = Spec(STATES, 1, jnp.zeros(STATES), jnp.ones(STATES))
 EYE = np.eye(STATES, dtype=np.float32)
 PROBLEMS = [problem(seed, terminals=terminals) for terminals in (False, True) for seed in (2, 3)]
@@ -49,7 +50,7 @@ def fit(weights: Any, problems: list[FiniteProblem], steps: int) -> tuple[Any, n
     def every(step: jax.Array, states: Any) -> Any:
         return jax.vmap(lambda *each: one(step, *each))(jnp.arange(len(problems)), states, arrays, tables, start)
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=LONG)
     def run(keys: jax.Array) -> Any:
         states = jax.vmap(lambda key: weights.init(key, SPEC))(keys)
         states = jax.lax.fori_loop(0, steps - 1, lambda step, states: every(step, states)[0], states)
@@ -70,7 +71,7 @@ def errors(problems: list[FiniteProblem], ratio: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def fitted() -> tuple[Any, np.ndarray, dict]:
-    return fit(OccupancyModel(successor="logged", model_lr=2e-3, width=100.0, **FAST), PROBLEMS, 2500)
+    return fit(OccupancyModel(successor="logged", model_lr=2e-3, width=100.0, **FAST), PROBLEMS, 1500)
 
 
 def test_the_exact_ratio_of_finite_problems_is_recovered_with_and_without_terminals(fitted: tuple) -> None:
@@ -99,7 +100,7 @@ def test_a_fitted_estimator_is_healthy_and_says_so(fitted: tuple) -> None:
 
 def test_infonce_recovers_the_shape_of_the_ratio_and_roughly_its_mass() -> None:
     weights = OccupancyInfoNCE(critic_lr=1e-3, tau=0.02, width=100.0, **FAST)
-    states, ratio, metrics = fit(weights, PROBLEMS, 2500)
+    states, ratio, metrics = fit(weights, PROBLEMS, 1500)
     mass = np.array([each.occupancy(each.target).sum() for each in PROBLEMS])
     found = errors(PROBLEMS, ratio / np.asarray(states.mass)[:, None] * mass[:, None])  # at the right mass
     print("\nrelative errors", found.round(3), "masses", np.asarray(states.mass).round(3), mass.round(3))
@@ -130,7 +131,7 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
     model = ExactStep(jnp.asarray(np.concatenate([each.transition, ends], -1), jnp.float32))
     weights = OccupancyModel(hidden=(8,), particles=2048, ring=1, width=1000.0)
 
-    @jax.jit
+    @partial(jax.jit, compiler_options=LONG)
     def law(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         state = weights.init(key, SPEC)
         state = eqx.tree_at(lambda s: (s.model, s.low, s.high), state, (model, jnp.zeros(STATES), jnp.ones(STATES)))
@@ -167,7 +168,7 @@ def test_the_classifiers_optimum_is_the_log_ratio(floor: float) -> None:
         (network,), optimiser, _ = descend((network,), gradient, optimiser, (2e-3,))
         return network, optimiser
 
-    run = jax.jit(lambda carry: jax.lax.fori_loop(0, 1500, body, carry))
+    run = jax.jit(lambda carry: jax.lax.fori_loop(0, 1500, body, carry), compiler_options=LONG)
     network, _ = run((network, ADAM.init((network,))))
     points = np.linspace(-1.5, 2.5, 17, dtype=np.float32)
     exact = np.log((1.0 - floor) * np.exp(points - 0.5) + floor)
@@ -211,7 +212,9 @@ def test_the_gaussian_model_learns_mean_noise_and_ends() -> None:
         (model,), optimiser, _ = descend((model,), gradient, optimiser, (3e-3,))
         return model, optimiser
 
-    model, _ = jax.jit(lambda c: jax.lax.fori_loop(0, 1500, body, c))((model, ADAM.init((model,))))
+    model, _ = jax.jit(lambda c: jax.lax.fori_loop(0, 1500, body, c), compiler_options=LONG)(
+        (model, ADAM.init((model,)))
+    )
     state, action = jnp.asarray([[-0.5], [0.0], [0.5]]), jnp.asarray([[1.0], [-1.0], [0.5]])
     mean, log_std, logit = model.heads(state, action)
     np.testing.assert_allclose(mean, 0.3 * action, atol=0.06)

@@ -68,7 +68,7 @@ def scores_of(folder: Path, column: str, dataset: str, step: int) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("where", "dataset", "step"),
-    [(0, "hopper-medium-v2", 150_000), (1, "halfcheetah-medium-v2", 125_000), (1, "walker2d-medium-v2", 125_000)],
+    [(0, "hopper-medium-v2", 150_000), (1, "halfcheetah-medium-v2", 150_000), (1, "walker2d-medium-v2", 150_000)],
 )
 @pytest.mark.parametrize("column", ["CQL", "SA-CQL", "shuffled", "matched", "random"])
 def test_scores_and_differences_are_recomputed(page: Page, sources: list[Path], where, dataset, step, column) -> None:

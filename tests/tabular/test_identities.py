@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiling import LONG
 from problems import COUNT, random_problems
 
 from sapp.ratios import DualDICE
@@ -198,5 +199,5 @@ def test_neural_dualdice_agrees_with_the_exact_saddle() -> None:
 
     state = dice.init(jax.random.PRNGKey(1), Spec(states, 1, jnp.zeros(states), jnp.ones(states)))
     assert error(state) > 0.3
-    state = jax.jit(lambda state: jax.lax.fori_loop(0, 4000, step, state))(state)
+    state = jax.jit(lambda state: jax.lax.fori_loop(0, 4000, step, state), compiler_options=LONG)(state)
     assert error(state) < 0.1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -57,9 +56,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def start(folder: Path, out: Path) -> subprocess.Popen[str]:
+def start(folder: Path, out: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
     root = Path(__file__).parents[2]
-    environment = os.environ | {
+    environment = environment | {
         "PYTHONPATH": str(root),
         "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
@@ -77,14 +76,14 @@ def finish(process: subprocess.Popen[str]) -> None:
     assert "finished" in output
 
 
-def test_killed_twenty_times_gives_the_same_bits(folder: Path) -> None:
+def test_killed_twenty_times_gives_the_same_bits(folder: Path, as_users_run_it: dict[str, str]) -> None:
     straight, broken = folder / "straight", folder / "broken"
-    finish(start(folder, straight))
+    finish(start(folder, straight, as_users_run_it))
 
     rng = random.Random(0)
     stages = []
     for kill in range(KILLS):
-        process = start(folder, broken)
+        process = start(folder, broken, as_users_run_it)
         assert process.stdout is not None
         process.stdout.readline()
         before = newest(broken)
@@ -101,7 +100,7 @@ def test_killed_twenty_times_gives_the_same_bits(folder: Path) -> None:
         stages.append(newest(broken))
     assert len(set(stages)) > KILLS // 2  # the kills hit different stages
 
-    finish(start(folder, broken))
+    finish(start(folder, broken, as_users_run_it))
     last = f"{400 + STEPS:010d}.safetensors"
     expected = load_file(straight / "checkpoints" / last)
     found = load_file(broken / "checkpoints" / last)
