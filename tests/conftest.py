@@ -13,10 +13,10 @@ import pytest
 os.environ.setdefault("XLA_FLAGS", compiling.FLAGS)
 
 LONGEST = (
-    "test_cli_experiment.py", "test_baselines.py", "test_kill.py", "test_own_logs.py", "test_driver.py",
-    "test_population.py", "test_devices.py",
+    "test_kill.py", "test_baselines.py", "test_cli_experiment.py", "test_own_logs.py", "test_population.py",
+    "test_occupancy.py", "test_runs.py", "test_devices.py", "test_driver.py",
 )  # fmt: skip
-"""Files that take a minute or more: they begin first, so that no process waits for one of them at the end."""
+"""The files that take longest: they begin first, so that no process waits for one of them at the end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,9 +46,10 @@ def usual_compiler() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def as_users_run_it() -> dict[str, str]:
-    """The environment of a process that compiles as it does outside of tests."""
-    return {name: value for name, value in os.environ.items() if (name, value) != ("XLA_FLAGS", compiling.FLAGS)}
+def long_environment() -> dict[str, str]:
+    """The environment of a process that trains for thousands of steps."""
+    quick = os.environ["XLA_FLAGS"] == compiling.FLAGS
+    return {**os.environ, "XLA_FLAGS": compiling.LONG_FLAGS if quick else os.environ["XLA_FLAGS"]}
 
 
 @pytest.fixture(scope="session")

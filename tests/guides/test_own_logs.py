@@ -9,7 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import compiling
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +20,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
     return [(kind, code) for kind, code in re.findall(r"^```(python|bash)\n(.*?)^```$", text, re.M | re.S)]
 
 
-def test_the_guide_runs_as_written(tmp_path: Path, as_users_run_it: dict[str, str]) -> None:
+def test_the_guide_runs_as_written(tmp_path: Path, long_environment: dict[str, str]) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
     tools = tmp_path / "bin"
@@ -31,7 +30,7 @@ def test_the_guide_runs_as_written(tmp_path: Path, as_users_run_it: dict[str, st
     work = tmp_path / "work"
     work.mkdir()
     environment = {
-        "XLA_FLAGS": compiling.LONG_FLAGS, **as_users_run_it, "PYTHONPATH": str(ROOT),
+        **long_environment, "PYTHONPATH": str(ROOT),
         "PATH": f"{tools}:{os.environ['PATH']}", "SAPP_GUIDE": "1",
     }  # fmt: skip
     # one Python process for all Python blocks, which share their names; bash blocks are called from it

@@ -24,7 +24,7 @@ from sapp.ratios.classifier import ADAM, LOG_RATIO_LIMIT, classifier_loss, desce
 from sapp.ratios.successor import GaussianSuccessor, LoggedSuccessor, Transitions
 from sapp.spec import Batch, Spec
 
-STATES, ROWS, BATCH = 5, 20_000, 128
+STATES, ROWS, BATCH = 5, 20_000, 256
 SPEC = Spec(STATES, 1, jnp.zeros(STATES), jnp.ones(STATES))
 EYE = np.eye(STATES, dtype=np.float32)
 PROBLEMS = [problem(seed, terminals=terminals) for terminals in (False, True) for seed in (2, 3)]

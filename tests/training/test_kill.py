@@ -76,14 +76,14 @@ def finish(process: subprocess.Popen[str]) -> None:
     assert "finished" in output
 
 
-def test_killed_twenty_times_gives_the_same_bits(folder: Path, as_users_run_it: dict[str, str]) -> None:
+def test_killed_twenty_times_gives_the_same_bits(folder: Path, long_environment: dict[str, str]) -> None:
     straight, broken = folder / "straight", folder / "broken"
-    finish(start(folder, straight, as_users_run_it))
+    finish(start(folder, straight, long_environment))
 
     rng = random.Random(0)
     stages = []
     for kill in range(KILLS):
-        process = start(folder, broken, as_users_run_it)
+        process = start(folder, broken, long_environment)
         assert process.stdout is not None
         process.stdout.readline()
         before = newest(broken)
@@ -100,7 +100,7 @@ def test_killed_twenty_times_gives_the_same_bits(folder: Path, as_users_run_it: 
         stages.append(newest(broken))
     assert len(set(stages)) > KILLS // 2  # the kills hit different stages
 
-    finish(start(folder, broken, as_users_run_it))
+    finish(start(folder, broken, long_environment))
     last = f"{400 + STEPS:010d}.safetensors"
     expected = load_file(straight / "checkpoints" / last)
     found = load_file(broken / "checkpoints" / last)
