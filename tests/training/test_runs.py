@@ -112,13 +112,14 @@ def test_the_same_run_again_has_the_same_bits(train: Callable[..., Run], straigh
 def test_ctrl_c_saves_says_so_and_resumes_with_the_same_bits(
     train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: int
 ) -> None:
+    before = signal.getsignal(signal.SIGINT)  # a process in the background of a shell ignores it
     with monkeypatch.context() as patch:
         interrupt_at(patch, when)
         with pytest.raises(Interrupted, match=rf"interrupted at step \d+ of 40; saved.*sapp resume {tmp_path / 'run'}"):
             train(tmp_path / "run")
     step = Run(tmp_path / "run").step
     assert when <= step < 40
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
     run = sapp.resume(tmp_path / "run", progress=False)
     assert_same_run(run, straight, tables=False)
     assert rows(run, "evaluations.csv") == rows(straight, "evaluations.csv")
