@@ -28,8 +28,7 @@ DATASET = "halfcheetah-medium-v2"
 
 def measure(name: str, members: int, precision: str | None, seconds: float, data: object, spec: object) -> dict:
     """Compile, then time three chunks of about a third of ``seconds``; schedules are taken to be past their start."""
-    import equinox as eqx
-    import jax
+    from rate import measure as timed
 
     import sapp
     from sapp.config import override
@@ -38,23 +37,7 @@ def measure(name: str, members: int, precision: str | None, seconds: float, data
 
     algorithm = override(sapp.preset(name, DATASET), {} if precision is None else {"precision": precision})
     population = Population([Member(str(i), algorithm, 0, i) for i in range(members)], data, [spec])
-    phase = Phase("joint", 0)
-    learner = population.init()
-    learner = eqx.tree_at(lambda x: x.updates, learner, learner.updates + algorithm.preparation + 100_000)
-    sums = population.empty_sums(learner, phase)
-    began = time.perf_counter()
-    learner, sums = population.run(learner, sums, phase, population.stride)
-    jax.block_until_ready(learner)
-    compiled = time.perf_counter() - began
-    stride, rates = 2 * population.stride, []
-    steps = 2 * stride
-    for _ in range(5):
-        began = time.perf_counter()
-        learner, sums = population.run(learner, sums, phase, steps)
-        jax.block_until_ready(learner)
-        rates.append(steps / (time.perf_counter() - began))
-        steps = stride * max(2, int(rates[-1] * seconds / 3 / stride))
-    rate = sorted(rates[2:])[1]
+    rate, compiled = timed(population, Phase("joint", 0), seconds / 3, algorithm.preparation + 100_000, even=2)
     return {
         "algorithm": name, "members": members, "batch": algorithm.batch_size, "precision": precision,
         "steps_per_second": rate, "run_steps_per_second": rate * members, "compile_seconds": compiled,

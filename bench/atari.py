@@ -59,29 +59,13 @@ def peak() -> int | None:
 
 def measure(chosen: Any, members: int, data: Any, spec: Any, seconds: float) -> dict[str, Any]:
     """Compile, then time three stretches of about a third of ``seconds`` each."""
-    import jax
+    from rate import measure as timed
 
     from sapp.training.phases import Phase
     from sapp.training.population import Member, Population
 
     population = Population([Member(str(i), chosen, 0, i) for i in range(members)], data, [spec])
-    phase = Phase("joint", 0)
-    learner = population.init()
-    sums = population.empty_sums(learner, phase)
-    began = time.perf_counter()
-    learner, sums = population.run(learner, sums, phase, population.stride)
-    jax.block_until_ready(learner)
-    compiled = time.perf_counter() - began
-    stride, rates = population.stride, []
-    steps = 2 * stride
-    for _ in range(5):
-        began = time.perf_counter()
-        learner, sums = population.run(learner, sums, phase, steps)
-        jax.block_until_ready(learner)
-        rates.append(steps / (time.perf_counter() - began))
-        steps = stride * max(2, int(rates[-1] * seconds / 3 / stride))
-    rate = sorted(rates[2:])[1]
-    assert bool(np.all(np.asarray(learner.alive))), "a member diverged"
+    rate, compiled = timed(population, Phase("joint", 0), seconds / 3)
     return {"steps_per_second": rate, "run_steps_per_second": rate * members, "compile_seconds": compiled}
 
 

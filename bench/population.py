@@ -8,11 +8,11 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import time
 from pathlib import Path
 
 import jax
 import numpy as np
+from rate import measure
 
 import sapp
 from sapp.data import Dataset
@@ -41,25 +41,6 @@ def dataset(observations: int, actions: int, rows: int) -> Dataset:
     )
 
 
-def measure(population: Population, phase: Phase, seconds: float) -> tuple[float, float]:
-    learner = population.init()
-    sums = population.empty_sums(learner, phase)
-    began = time.perf_counter()
-    learner, sums = population.run(learner, sums, phase, population.stride)
-    jax.block_until_ready(learner)
-    compiled = time.perf_counter() - began
-    stride, rates = population.stride, []
-    steps = stride
-    for _ in range(4):
-        began = time.perf_counter()
-        learner, sums = population.run(learner, sums, phase, steps)
-        jax.block_until_ready(learner)
-        took = time.perf_counter() - began
-        rates.append(steps * len(population.members) / took)
-        steps = max(10, int(steps * seconds / took)) // stride * stride or stride
-    return compiled, float(np.median(rates[1:]))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--members", type=int, nargs="+", default=[1])
@@ -82,7 +63,8 @@ def main() -> None:
         members = [Member(str(seed), sapp.CQL(weights=weights, **settings), 0, seed) for seed in range(count)]
         population = Population(members, DeviceData.of([data]), [spec_of(data)])
         for name in options.phases:
-            compiled, rate = measure(population, PHASES[name], options.seconds)
+            rate, compiled = measure(population, PHASES[name], options.seconds)
+            rate *= count
             peak = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
             print(
                 f"{precision:8} {kernel:6} {options.hidden:12} batch {options.batch:4} {count:3} members  {name:6} "

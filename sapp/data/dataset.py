@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sapp.data.episodes import Episodes, read_only
 from sapp.errors import SappError
 
 ARRAYS = ("observation", "action", "reward", "next_observation", "terminal", "timeout")
@@ -22,7 +23,7 @@ ACTION_SLACK = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(Episodes):
     """Transitions (s, a, r, s') of whole episodes, one row a step, episodes one after the other.
 
     Every episode ends in exactly one of two ways. ``terminal``: the task ended, nothing follows, do not bootstrap.
@@ -107,7 +108,7 @@ class Dataset:
                 value = _vector(getattr(self, key), key, where)
                 if len(value) != observation.shape[1] or (key == "observation_scale" and np.any(value <= 0)):
                     raise SappError(f"{where}: {key} needs {observation.shape[1]} numbers, scales above 0")
-                object.__setattr__(self, key, _read_only(value))
+                object.__setattr__(self, key, read_only(value))
         object.__setattr__(self, "num_actions", count)
         object.__setattr__(self, "action_labels", labels)
         timeout = timeout & ~terminal
@@ -128,8 +129,8 @@ class Dataset:
             "action_low": low,
             "action_high": high,
         }.items():
-            object.__setattr__(self, key, _read_only(value))
-        extras = {key: _read_only(np.asarray(value)) for key, value in self.extras.items()}
+            object.__setattr__(self, key, read_only(value))
+        extras = {key: read_only(np.asarray(value)) for key, value in self.extras.items()}
         object.__setattr__(self, "extras", extras)
         object.__setattr__(self, "provenance", dict(self.provenance))
 
@@ -270,57 +271,26 @@ class Dataset:
         return int(self.action.shape[1]) if self.num_actions is None else self.num_actions
 
     @cached_property
-    def episode_ends(self) -> np.ndarray:
-        """Row of the last step of each episode, int64 [E]."""
-        return _read_only(np.flatnonzero(self.terminal | self.timeout))
-
-    @cached_property
-    def episode_starts(self) -> np.ndarray:
-        """Row of the first step of each episode, int64 [E]."""
-        return _read_only(np.concatenate([[0], self.episode_ends[:-1] + 1]))
-
-    @property
-    def num_episodes(self) -> int:
-        """Number of episodes E."""
-        return len(self.episode_ends)
-
-    @cached_property
-    def episode_lengths(self) -> np.ndarray:
-        """Steps of each episode, int64 [E]."""
-        return _read_only(self.episode_ends - self.episode_starts + 1)
-
-    @cached_property
-    def episode_returns(self) -> np.ndarray:
-        """Undiscounted sum of rewards of each episode, float64 [E]."""
-        return _read_only(np.add.reduceat(self.reward.astype(np.float64), self.episode_starts))
-
-    @cached_property
     def first(self) -> np.ndarray:
         """Whether a row is the first of its episode, bool [N]."""
         first = np.zeros(self.size, bool)
         first[self.episode_starts] = True
-        return _read_only(first)
-
-    @cached_property
-    def step(self) -> np.ndarray:
-        """Index of a row within its episode, from 0, int32 [N]."""
-        starts = np.repeat(self.episode_starts, self.episode_lengths)
-        return _read_only((np.arange(self.size) - starts).astype(np.int32))
+        return read_only(first)
 
     @cached_property
     def initial_observation(self) -> np.ndarray:
         """First observation of each episode, float32 [E, O]."""
-        return _read_only(self.observation[self.episode_starts])
+        return read_only(self.observation[self.episode_starts])
 
     @cached_property
     def observation_mean(self) -> np.ndarray:
         """Mean of each observation dimension over all rows, float32 [O]."""
-        return _read_only(self.observation.mean(axis=0, dtype=np.float64).astype(np.float32))
+        return read_only(self.observation.mean(axis=0, dtype=np.float64).astype(np.float32))
 
     @cached_property
     def observation_std(self) -> np.ndarray:
         """Standard deviation (divisor N) of each dimension, float32 [O], as it is: 0 where a dimension is constant."""
-        return _read_only(self.observation.std(axis=0, dtype=np.float64).astype(np.float32))
+        return read_only(self.observation.std(axis=0, dtype=np.float64).astype(np.float32))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -448,13 +418,6 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
 
 def _listed(value: np.ndarray | None) -> list[float] | None:
     return None if value is None else value.tolist()
-
-
-def _read_only(value: np.ndarray) -> np.ndarray:
-    """A read-only view: the caller's own array stays writable."""
-    view = np.ascontiguousarray(value).view()
-    view.flags.writeable = False
-    return view
 
 
 def _numeric(value: ArrayLike, key: str, where: str) -> np.ndarray:

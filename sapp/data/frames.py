@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sapp.data.dataset import _choices, _chosen, _flags, _read_only, _vector
+from sapp.data.dataset import _choices, _chosen, _flags, _vector
+from sapp.data.episodes import Episodes, read_only
 from sapp.errors import SappError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _BLOCK = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class FrameDataset:
+class FrameDataset(Episodes):
     """Steps of whole episodes, one row a step, where an observation is a stack of the newest frames.
 
     The observation of row t is the ``stack`` frames t − stack + 1 … t, oldest first, with zeros in place of frames from
@@ -103,7 +104,7 @@ class FrameDataset:
                 f"{where}: provenance must be JSON ({error}); keep text, numbers, lists and dicts"
             ) from None
         for key, value in arrays.items():
-            object.__setattr__(self, key, _read_only(value))
+            object.__setattr__(self, key, read_only(value))
         view = frames.view()  # a view keeps a memory map a memory map
         view.flags.writeable = False
         object.__setattr__(self, "frames", view)
@@ -159,40 +160,9 @@ class FrameDataset:
         return self.frames.nbytes + sum(each.nbytes for each in small)
 
     @cached_property
-    def episode_ends(self) -> np.ndarray:
-        """Row of the last step of each episode, int64 [E]."""
-        return _read_only(np.flatnonzero(self.terminal | self.timeout))
-
-    @cached_property
-    def episode_starts(self) -> np.ndarray:
-        """Row of the first step of each episode, int64 [E]."""
-        return _read_only(np.concatenate([[0], self.episode_ends[:-1] + 1]))
-
-    @property
-    def num_episodes(self) -> int:
-        """Number of episodes E."""
-        return len(self.episode_ends)
-
-    @cached_property
-    def episode_lengths(self) -> np.ndarray:
-        """Steps of each episode, int64 [E]."""
-        return _read_only(self.episode_ends - self.episode_starts + 1)
-
-    @cached_property
-    def episode_returns(self) -> np.ndarray:
-        """Undiscounted sum of the logged (for Atari: clipped) rewards of each episode, float64 [E]."""
-        return _read_only(np.add.reduceat(self.reward, self.episode_starts, dtype=np.float64))
-
-    @cached_property
-    def step(self) -> np.ndarray:
-        """Index of a row within its episode, from 0, int32 [N]."""
-        starts = np.repeat(self.episode_starts.astype(np.int32), self.episode_lengths)
-        return _read_only(np.arange(self.size, dtype=np.int32) - starts)
-
-    @cached_property
     def sampled_rows(self) -> np.ndarray:
         """Rows that are drawn as transitions, int32, rising: all but those that end an episode by time-out."""
-        return _read_only(np.flatnonzero(~self.timeout).astype(np.int32))
+        return read_only(np.flatnonzero(~self.timeout).astype(np.int32))
 
     @cached_property
     def fingerprint(self) -> str:
