@@ -353,22 +353,16 @@ class Dataset(Episodes):
             episodes: how many, or which.
             name: of the result; this one's name by default.
         """
-        if isinstance(episodes, (int, np.integer)):
-            if not 1 <= episodes <= self.num_episodes:
-                raise SappError(f"{self.name}: cannot take {episodes} episodes, choose 1 to {self.num_episodes}")
-            chosen = np.arange(episodes)
-        else:
-            chosen = np.asarray(episodes, np.int64).reshape(-1)
-            wrong = chosen[(chosen < 0) | (chosen >= self.num_episodes)]
-            if len(chosen) == 0 or len(wrong):
-                what = f"no episode {wrong[0]}" if len(wrong) else "no episodes asked for"
-                raise SappError(f"{self.name}: {what}, choose from 0 to {self.num_episodes - 1}")
-        rows = np.concatenate([np.arange(self.episode_starts[i], self.episode_ends[i] + 1) for i in chosen])
+        rows = self.episode_rows(episodes)
         return replace(
             self,
             **{key: getattr(self, key)[rows] for key in ARRAYS},
             name=name or self.name,
-            provenance={**self.provenance, "episodes_taken": len(chosen), "of_fingerprint": self.fingerprint},
+            provenance={
+                **self.provenance,
+                "episodes_taken": int(np.sum(self.first[rows])),
+                "of_fingerprint": self.fingerprint,
+            },
             extras={key: value[rows] for key, value in self.extras.items()},
         )
 

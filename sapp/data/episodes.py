@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+
+from sapp.errors import SappError
 
 
 class Episodes:
@@ -14,8 +17,10 @@ class Episodes:
         reward: float32 [N].
         terminal: bool [N].
         timeout: bool [N].
+        name: what to call it in messages.
     """
 
+    name: str
     reward: np.ndarray
     terminal: np.ndarray
     timeout: np.ndarray
@@ -50,6 +55,20 @@ class Episodes:
         """Index of a row within its episode, from 0, int32 [N]."""
         starts = np.repeat(self.episode_starts.astype(np.int32), self.episode_lengths)
         return read_only(np.arange(len(self.reward), dtype=np.int32) - starts)
+
+    def episode_rows(self, episodes: int | Sequence[int] | np.ndarray) -> np.ndarray:
+        """Rows of the first so many episodes, or of those with the given numbers in the given order."""
+        if isinstance(episodes, (int, np.integer)):
+            if not 1 <= episodes <= self.num_episodes:
+                raise SappError(f"{self.name}: cannot take {episodes} episodes, choose 1 to {self.num_episodes}")
+            chosen = np.arange(episodes)
+        else:
+            chosen = np.asarray(episodes, np.int64).reshape(-1)
+            wrong = chosen[(chosen < 0) | (chosen >= self.num_episodes)]
+            if len(chosen) == 0 or len(wrong):
+                what = f"no episode {wrong[0]}" if len(wrong) else "no episodes asked for"
+                raise SappError(f"{self.name}: {what}, choose from 0 to {self.num_episodes - 1}")
+        return np.concatenate([np.arange(self.episode_starts[i], self.episode_ends[i] + 1) for i in chosen])
 
 
 def read_only(value: np.ndarray) -> np.ndarray:

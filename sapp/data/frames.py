@@ -181,17 +181,12 @@ class FrameDataset(Episodes):
             episodes: how many, or which.
             name: of the result; this one's name by default.
         """
-        chosen = np.arange(episodes) if isinstance(episodes, (int, np.integer)) else np.asarray(episodes, np.int64)
-        wrong = chosen[(chosen < 0) | (chosen >= self.num_episodes)]
-        if len(chosen) == 0 or len(wrong):
-            what = f"no episode {wrong[0]}" if len(wrong) else "no episodes asked for"
-            raise SappError(f"{self.name}: {what}, there are {self.num_episodes}, numbered from 0")
-        rows = np.concatenate([np.arange(self.episode_starts[i], self.episode_ends[i] + 1) for i in chosen])
+        rows = self.episode_rows(episodes)
         return replace(
             self,
             **{key: np.asarray(getattr(self, key))[rows] for key in ARRAYS},
             name=name or self.name,
-            provenance={**self.provenance, "episodes_taken": len(chosen), "of_name": self.name},
+            provenance={**self.provenance, "episodes_taken": int(np.sum(self.step[rows] == 0)), "of_name": self.name},
         )
 
 

@@ -94,7 +94,7 @@ def test_take_episodes():
     np.testing.assert_array_equal(part.frames[:2], data.frames[10:12])
     np.testing.assert_array_equal(part.action[2:], data.action[:6])
     assert data.take_episodes(2).size == 7
-    with pytest.raises(SappError, match="no episode 6, there are 6"):
+    with pytest.raises(SappError, match="no episode 6, choose from 0 to 5"):
         data.take_episodes([6])
 
 
