@@ -16,7 +16,7 @@ from rate import measure
 
 import sapp
 from sapp.data import Dataset
-from sapp.ratios import DualDICE, control
+from sapp.ratios import DualDICE
 from sapp.training.device_data import DeviceData, spec_of
 from sapp.training.phases import Phase
 from sapp.training.population import Member, Population
@@ -58,9 +58,8 @@ def main() -> None:
     data = dataset(options.observations, options.actions, options.rows)
     hidden = tuple(int(width) for width in options.hidden.split(","))
     for precision, kernel, count in itertools.product(options.precision, options.kernel, options.members):
-        weights = control(DualDICE(), "real")
         settings = {"hidden": hidden, "precision": precision, "kernel": kernel, "batch_size": options.batch}
-        members = [Member(str(seed), sapp.CQL(weights=weights, **settings), 0, seed) for seed in range(count)]
+        members = [Member(str(seed), sapp.CQL(weights=DualDICE(), **settings), 0, seed) for seed in range(count)]
         population = Population(members, DeviceData.of([data]), [spec_of(data)])
         for name in options.phases:
             rate, compiled = measure(population, PHASES[name], options.seconds)

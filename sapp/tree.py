@@ -21,6 +21,14 @@ def polyak(target: T, online: T, rate: Array | float) -> T:
     return jax.tree.map(lambda t, o: t + rate * (o - t), target, online)
 
 
+def usable(gradients: T) -> T:
+    """Gradients in which what is not finite, or has no finite square, is 0.
+
+    Number by number, because a sum over all of them would have to be waited for before any parameter can move.
+    """
+    return jax.tree.map(lambda g: jnp.where(jnp.isfinite(jnp.square(g)), g, 0.0), gradients)
+
+
 def all_finite(tree: object) -> Array:
     """Whether every number of every leaf is finite."""
     return jnp.isfinite(sum((jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(tree)), jnp.float32(0.0)))

@@ -14,7 +14,7 @@ from jax import Array
 from sapp.algorithms.base import Metrics
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
 from sapp.spec import Batch, Spec
-from sapp.tree import all_finite, select
+from sapp.tree import usable
 
 T = TypeVar("T")
 ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
@@ -24,14 +24,13 @@ ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
 def adam_step(
     parameters: T, gradients: T, optimiser: Any, lr: Array | float, direction: optax.GradientTransformation = ADAM
 ) -> tuple[T, Any]:
-    """One Adam step with a learning rate that may be traced; a step whose gradient is not finite is not taken.
+    """One Adam step with a learning rate that may be traced; where a gradient is not finite it counts as 0.
 
     So parameters stay finite whatever happens, and a member that diverges is stopped in a state that can be looked at.
     ``direction`` takes the place of the usual Adam: one with another epsilon, RMSProp.
     """
-    directions, new = direction.update(gradients, optimiser)
-    stepped = jax.tree.map(lambda p, d: p - lr * d, parameters, directions)
-    return select(all_finite(gradients), (stepped, new), (parameters, optimiser))
+    directions, new = direction.update(usable(gradients), optimiser)
+    return jax.tree.map(lambda p, d: p - lr * d, parameters, directions), new
 
 
 class Trained(eqx.Module, Generic[T]):

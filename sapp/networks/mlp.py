@@ -114,12 +114,14 @@ class StateActionNetwork(eqx.Module):
 
     def __call__(self, state: Array, action: Array) -> Array:
         """Score ``state [B, S]`` with ``action [B, A]`` → ``[B]``, or with ``action [B, K, A]`` → ``[B, K]``."""
+        if action.ndim == state.ndim:
+            return self.mlp(jnp.concatenate([state, action], axis=-1))[..., 0]
         first, *rest = self.mlp.layers
         precision = self.mlp.precision
         of_state = matmul(state, first.weight[: self.state_size], precision)
         of_action = matmul(action, first.weight[self.state_size :], precision)
         of_state = of_state + first.bias.astype(of_state.dtype)
-        x = jax.nn.relu((of_state[:, None, :] if action.ndim == 3 else of_state) + of_action)
+        x = jax.nn.relu(of_state[:, None, :] + of_action)
         for layer in rest[:-1]:
             x = jax.nn.relu(layer(x, precision))
         return rest[-1](x, precision).astype(jnp.float32)[..., 0]

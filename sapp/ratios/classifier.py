@@ -20,7 +20,7 @@ from sapp.networks.mlp import check_precision
 from sapp.ratios.base import Metrics, StateWeights
 from sapp.ratios.transforms import Transform
 from sapp.spec import Batch, Spec
-from sapp.tree import all_finite, select
+from sapp.tree import select, usable
 
 LOG_RATIO_LIMIT = 15.0
 """Log-ratios are bounded so that their exponentials stay finite."""
@@ -58,18 +58,22 @@ def effective_share(ratio: Array) -> Array:
 
 
 def descend(
-    parameters: tuple[Any, ...], gradients: tuple[Any, ...], optimiser: Any, rates: Sequence[Array | float]
+    parameters: tuple[Any, ...],
+    loss: Array,
+    gradients: tuple[Any, ...],
+    optimiser: Any,
+    rates: Sequence[Array | float],
 ) -> tuple[tuple[Any, ...], Any, Array]:
     """One Adam step of several networks, each at its own rate, and whether it was taken.
 
-    A step that is not finite is not taken, so that a sick estimator can heal.
+    A step on a loss that is not finite is not taken, so that a sick estimator can heal.
     """
-    directions, new = ADAM.update(gradients, optimiser)
+    directions, new = ADAM.update(usable(gradients), optimiser)
     stepped = tuple(
         jax.tree.map(lambda p, d, lr=lr: p - lr * d, parameter, direction)
         for parameter, direction, lr in zip(parameters, directions, rates, strict=True)
     )
-    finite = all_finite(gradients)
+    finite = jnp.isfinite(loss)
     return select(finite, stepped, parameters), select(finite, new, optimiser), finite
 
 

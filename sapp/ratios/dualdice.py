@@ -16,7 +16,7 @@ from sapp.networks.categorical import CategoricalActor, one_hot
 from sapp.ratios.base import Metrics, StateWeights
 from sapp.ratios.transforms import LogMinMax, Transform
 from sapp.spec import Batch, Spec
-from sapp.tree import all_finite, select
+from sapp.tree import select, usable
 
 LOG_DENSITY_CLIP = 5.0
 """log(β̂/π) is clipped to ± this: over several action dimensions it spans tens of nats and would drown the ratio."""
@@ -215,7 +215,7 @@ class DualDICE(StateWeights):
     ) -> tuple[DualDICEState, Metrics]:
         """Simultaneous steps: ν (and λ) down, ζ up, g towards ζ's conditional mean, β̂ towards the data.
 
-        A step that is not finite is not taken, so that a sick estimator can heal.
+        A step on an objective that is not finite is not taken, so that a sick estimator can heal.
         """
         next_key, initial_key = jax.random.split(key)
         objective: Any = self.saddle
@@ -243,14 +243,14 @@ class DualDICE(StateWeights):
             metrics["ratio/behaviour_nll"] = nll
 
         gradients = (nu_grad, zeta_grad, ratio_grad, behaviour_grad, multiplier_grad)
-        directions, optimiser = self._adam().update(gradients, state.optimiser)
+        directions, optimiser = self._adam().update(usable(gradients), state.optimiser)
         rates = (self.nu_lr, self.zeta_lr, self.ratio_lr, self.behaviour_lr, self.nu_lr)
         parameters = (state.nu, state.zeta, state.ratio, state.behaviour, state.multiplier)
         stepped = tuple(
             jax.tree.map(lambda p, d, lr=lr: p - lr * d, parameter, direction)
             for parameter, direction, lr in zip(parameters, directions, rates, strict=True)
         )
-        finite = all_finite(gradients) & jnp.isfinite(j)
+        finite = jnp.isfinite(j)
         nu, zeta_network, ratio, behaviour, multiplier = select(finite, stepped, parameters)
         health = self._observe(state.health, value, zeta, finite, discount)
         new = DualDICEState(

@@ -166,9 +166,9 @@ class OccupancyInfoNCE(ClassifierWeights):
             return nll + critic_loss + loss, (nll, critic_loss, loss, scores)
 
         networks = (state.behaviour, state.critic, state.classifier)
-        (_, (nll, critic_loss, loss, scores)), gradients = jax.value_and_grad(losses, has_aux=True)(networks)
+        (total, (nll, critic_loss, loss, scores)), gradients = jax.value_and_grad(losses, has_aux=True)(networks)
         rates = (self.behaviour_lr, self.critic_lr, self.classifier_lr)
-        (behaviour, critic, classifier), optimiser, finite = descend(networks, gradients, state.optimiser, rates)
+        (behaviour, critic, classifier), optimiser, finite = descend(networks, total, gradients, state.optimiser, rates)
         log_here = log_ratio(classifier, here)
         seen = InfoNCEHealth(
             critic_loss,

@@ -192,9 +192,9 @@ class OccupancyModel(ClassifierWeights):
             return nll + model_loss + loss, (nll, model_loss, errors, loss, scores)
 
         networks = (state.behaviour, state.model, state.classifier)
-        (_, (nll, model_loss, errors, loss, scores)), gradients = jax.value_and_grad(losses, has_aux=True)(networks)
+        (total, (nll, model_loss, errors, loss, scores)), gradients = jax.value_and_grad(losses, has_aux=True)(networks)
         rates = (self.behaviour_lr, self.model_lr, self.classifier_lr)
-        (behaviour, model, classifier), optimiser, finite = descend(networks, gradients, state.optimiser, rates)
+        (behaviour, model, classifier), optimiser, finite = descend(networks, total, gradients, state.optimiser, rates)
         right = accuracy(scores[0], share, scores[1])
         seen = OccupancyHealth(errors[0], errors[1], moved.restarted, moved.left, moved.clipped, right)
         health = jax.tree.map(

@@ -85,7 +85,10 @@ class DeviceData(eqx.Module):
 
     def batch(self, dataset: Array, key: Array, count: int, next_action: bool = False) -> Batch:
         """A mini-batch of one dataset; with ``next_action`` also the logged actions of the rows after its own."""
-        rows, starts = self.rows(dataset, key, count)
+        return self.at(dataset, *self.rows(dataset, key, count), next_action)
+
+    def at(self, dataset: Array, rows: Array, starts: Array, next_action: bool = False) -> Batch:
+        """The transitions at some rows of a dataset and the observations of some of its starts."""
         dataset = self.slots[dataset]
         return Batch(
             observation=self.observation[dataset, rows],

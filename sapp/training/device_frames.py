@@ -108,12 +108,12 @@ class DeviceFrames(eqx.Module):
 
     def batch(self, dataset: Array, key: Array, count: int, next_action: bool = False) -> Batch:
         """A mini-batch of one dataset, its observations gathered from the frames."""
+        return self.at(dataset, *self.rows(dataset, key, count), next_action)
+
+    def at(self, dataset: Array, rows: Array, starts: Array, next_action: bool = False) -> Batch:
+        """The transitions at some rows and the observations of some starts; rows are those of all datasets."""
         if next_action:
             raise TypeError("no algorithm of frames asks for the next logged action")
-        return self.at(*self.rows(dataset, key, count))
-
-    def at(self, rows: Array, starts: Array) -> Batch:
-        """The transitions at some rows and the observations of some starts."""
         # The first frame of a start is the only one of its episode; what a terminal row's successor shows is not used.
         return Batch(
             observation=stacked(self.frames, self.step, rows, self.stack),

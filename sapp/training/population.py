@@ -29,7 +29,8 @@ Data = DeviceData | DeviceFrames
 
 STRIDE = 50
 """On an accelerator this many steps are one iteration of the loop. A loop whose length is known when it is compiled is
-queued ahead; before each iteration of one whose length is not, the host waits for the device."""
+queued ahead; before each iteration of one whose length is not, the host waits for the device. What a member draws its
+batches from is drawn for a stride at once."""
 DIVERGENCE_LIMIT = 1e12
 """A loss beyond this, or one that is not a number, stops its member."""
 
@@ -108,7 +109,7 @@ class Population:
         kind = _kind(phase, self.has_ratio)
         if kind not in self._logged:  # found by tracing, which takes longer than a short chunk: once a kind
             arguments = self.algorithm, self.data, self._keys, self._dataset, learner
-            self._logged[kind] = tuple(jax.eval_shape(partial(_step, kind), *arguments)[1])
+            self._logged[kind] = tuple(jax.eval_shape(partial(_first_step, kind), *arguments)[1])
         # Each its own buffer: they are donated to the next chunk.
         return Sums(
             {name: jnp.zeros(len(self.members), jnp.float32) for name in self._logged[kind]},
@@ -130,7 +131,8 @@ class Population:
         self, kind: Kind, data: Data | StreamedFrames, learner: Learner, sums: Sums, steps: int
     ) -> tuple[Learner, Sums]:
         stride = self.stride if steps % self.stride == 0 else 1
-        return _run(
+        run = _run_on_gpu if jax.default_backend() in ("gpu", "cuda") else _run
+        return run(
             kind, self.mesh, stride, self.algorithm, data, self._keys, self._dataset, learner, sums,
             jnp.int32(steps // stride),
         )  # fmt: skip
@@ -241,23 +243,56 @@ def _seen(algorithm: Algorithm, base: Any, batch: Batch) -> Batch:
     )
 
 
-def _step(
+Drawn = tuple[Array, tuple[Array, Array] | None]
+"""Keys, and rows and starts where the data are on the device."""
+
+
+def _counter(kind: Kind, learner: Learner) -> Array:
+    """How often the members have learned in the way of this phase."""
+    return learner.updates if kind[0] else learner.ratio_updates
+
+
+def _draw(
+    kind: Kind, algorithm: Algorithm, data: Data | StreamedFrames, keys: Array, dataset: Array, first: Array, steps: int
+) -> Drawn:
+    """What all members' batches of some steps are drawn from, [steps, members, …]: of their keys and counter alone."""
+    stream = jnp.int32(0 if kind[0] else 1)
+
+    def one(count: Array, key: Array, dataset: Array) -> Drawn:
+        own = member_keys(key, stream, count)
+        if isinstance(data, StreamedFrames):
+            return own, None
+        return own, data.rows(dataset, own[0], algorithm.batch_size)
+
+    members = jax.vmap(one, (None, 0, 0))
+    return jax.vmap(members, (0, None, None))(first + jnp.arange(steps, dtype=jnp.int32), keys, dataset)
+
+
+def _first_step(
     kind: Kind, algorithm: Algorithm, data: Data | StreamedFrames, keys: Array, dataset: Array, learner: Learner
 ) -> tuple[Learner, Metrics]:
+    """The next step alone."""
+    drawn = _draw(kind, algorithm, data, keys, dataset, _counter(kind, learner), 1)
+    return _step(kind, algorithm, data, jax.tree.map(lambda x: x[0], drawn), dataset, learner)
+
+
+def _step(
+    kind: Kind, algorithm: Algorithm, data: Data | StreamedFrames, drawn: Drawn, dataset: Array, learner: Learner
+) -> tuple[Learner, Metrics]:
     learn_base, learn_ratio, weighted = kind
-    stream = jnp.int32(0 if learn_base else 1)
-    counter = learner.updates if learn_base else learner.ratio_updates
+    counter = _counter(kind, learner)
     arrived = data.at(counter) if isinstance(data, StreamedFrames) else None
 
     def member(
-        algorithm: Algorithm, key: Array, dataset: Array, base: Any, ratio: Any, alive: Array, arrived: Batch | None
+        algorithm: Algorithm, drawn: Drawn, dataset: Array, base: Any, ratio: Any, alive: Array, arrived: Batch | None
     ) -> tuple[Any, Any, Array, Metrics]:
-        batch_key, ratio_key, weights_key, base_key = member_keys(key, stream, counter)
+        (_, ratio_key, weights_key, base_key), rows = drawn
         if isinstance(data, StreamedFrames):
             assert arrived is not None
             batch = arrived
         else:
-            batch = data.batch(dataset, batch_key, algorithm.batch_size, algorithm.needs_next_action)
+            assert rows is not None
+            batch = data.at(dataset, *rows, algorithm.needs_next_action)
         if not isinstance(data, DeviceData):
             # What is computed from frames must not be mixed with how they came here: resident and streamed runs then
             # have equal bits.
@@ -266,11 +301,8 @@ def _step(
         weights = jnp.ones_like(batch.reward)
         # what of this the phase does not use is not computed
         seen, policy = _seen(algorithm, base, batch), algorithm.feature_policy(base)
-        if learn_ratio:
-            ratio, logged = algorithm.weights.update(
-                ratio, seen, policy, jnp.asarray(algorithm.discount, jnp.float32), ratio_key
-            )
-            metrics |= logged
+        # The weights come from the estimator as it was before this step: estimator and algorithm then learn side by
+        # side, neither waiting for the other.
         if weighted:
             weights, logged = algorithm.weights.weights(ratio, seen, policy, weights_key)
             metrics |= logged | {
@@ -279,6 +311,11 @@ def _step(
                 "weights/min": jnp.min(weights),
                 "weights/max": jnp.max(weights),
             }
+        if learn_ratio:
+            ratio, logged = algorithm.weights.update(
+                ratio, seen, policy, jnp.asarray(algorithm.discount, jnp.float32), ratio_key
+            )
+            metrics |= logged
         # The barrier keeps the compiler from mixing the weights' arithmetic into the algorithm's, so that equal weights
         # give equal bits wherever they come from.
         weights = jax.lax.optimization_barrier(weights)
@@ -292,7 +329,7 @@ def _step(
         return base, ratio, alive, metrics
 
     base, ratio, alive, metrics = jax.vmap(member)(
-        algorithm, keys, dataset, learner.base, learner.ratio, learner.alive, arrived
+        algorithm, drawn, dataset, learner.base, learner.ratio, learner.alive, arrived
     )
     stopped_at = jnp.where(learner.alive & ~alive, learner.updates, learner.stopped_at)
     return Learner(
@@ -304,14 +341,22 @@ def _step(
 COMPILED = {"static_argnums": (0, 1, 2), "donate_argnums": (7, 8)}
 """How the loop is compiled: kind, mesh and stride are part of the program; learner and sums are given up to it."""
 
+SIDE_BY_SIDE = {
+    "xla_gpu_command_buffer_scheduling_mode": "CONCURRENT",
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+"""On a GPU the whole loop is one graph whose kernels start as soon as what they need is there, not one by one."""
 
-@partial(jax.jit, **COMPILED)
-def _run(
+
+def _loop(
     kind: Kind, mesh: Mesh | None, stride: int, algorithm: Algorithm, data: Data | StreamedFrames, keys: Array,
     dataset: Array, learner: Learner, sums: Sums, strides: Array,
 ) -> tuple[Learner, Sums]:  # fmt: skip
     # The number of strides is a traced bound: one compiled program serves every chunk length, and the bits do not
     # depend on where a run was cut.
+    names = tuple(sums.values)
+
     def loop(
         algorithm: Algorithm,
         data: Data | StreamedFrames,
@@ -321,18 +366,21 @@ def _run(
         sums: Sums,
         strides: Array,
     ) -> tuple[Learner, Sums]:
-        def body(_: Array, carry: tuple[Learner, Sums]) -> tuple[Learner, Sums]:
-            learner, sums = carry
-            learner, metrics = _step(kind, algorithm, data, keys, dataset, learner)
-            values = jax.tree.map(
-                lambda total, value: total + jnp.where(learner.alive, value, 0.0), sums.values, metrics
-            )
-            return learner, Sums(values, sums.steps + learner.alive)
+        def stretch(_: Array, carry: tuple[Learner, Array, Array]) -> tuple[Learner, Array, Array]:
+            drawn = _draw(kind, algorithm, data, keys, dataset, _counter(kind, carry[0]), stride)
 
-        def stretch(_: Array, carry: tuple[Learner, Sums]) -> tuple[Learner, Sums]:
-            return jax.lax.fori_loop(0, stride, body, carry)
+            def body(number: Array | int, carry: tuple[Learner, Array, Array]) -> tuple[Learner, Array, Array]:
+                learner, totals, steps = carry
+                own = jax.tree.map(lambda x: x[number], drawn)
+                learner, metrics = _step(kind, algorithm, data, own, dataset, learner)
+                values = _table(metrics, names, learner.alive.shape[0])
+                return learner, totals + jnp.where(learner.alive, values, 0.0), steps + learner.alive
 
-        return jax.lax.fori_loop(0, strides, body if stride == 1 else stretch, (learner, sums))
+            return body(0, carry) if stride == 1 else jax.lax.fori_loop(0, stride, body, carry)
+
+        totals = _table(sums.values, names, sums.steps.shape[0])  # one array: one addition a step
+        learner, totals, steps = jax.lax.fori_loop(0, strides, stretch, (learner, totals, sums.steps))
+        return learner, Sums(dict(zip(names, totals, strict=True)), steps)
 
     if mesh is not None:
         members, out = P(AXIS), (_learner_spec(), P(AXIS))
@@ -340,3 +388,12 @@ def _run(
             loop, mesh=mesh, in_specs=(members, P(), members, members, *out, P()), out_specs=out, check_vma=False
         )
     return loop(algorithm, data, keys, dataset, learner, sums, strides)
+
+
+def _table(values: Metrics, names: Sequence[str], members: int) -> Array:
+    """Metrics [members] as rows of one array."""
+    return jnp.concatenate([jnp.zeros((0, members)), *(values[name][None] for name in names)])
+
+
+_run = jax.jit(_loop, **COMPILED)
+_run_on_gpu = jax.jit(_loop, **COMPILED, compiler_options=SIDE_BY_SIDE)

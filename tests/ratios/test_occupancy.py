@@ -164,8 +164,10 @@ def test_the_classifiers_optimum_is_the_log_ratio(floor: float) -> None:
         network, optimiser = carry
         one, two = jax.random.normal(jax.random.fold_in(jax.random.PRNGKey(1), step), (2, 512, 1))
         share = jnp.full(512, 1 / 512)
-        gradient = jax.grad(lambda n: classifier_loss(n[0], one + 1.0, share, two, floor)[0])((network,))
-        (network,), optimiser, _ = descend((network,), gradient, optimiser, (2e-3,))
+        loss, gradient = jax.value_and_grad(lambda n: classifier_loss(n[0], one + 1.0, share, two, floor)[0])(
+            (network,)
+        )
+        (network,), optimiser, _ = descend((network,), loss, gradient, optimiser, (2e-3,))
         return network, optimiser
 
     run = jax.jit(lambda carry: jax.lax.fori_loop(0, 1500, body, carry), compiler_options=LONG)
@@ -208,8 +210,8 @@ def test_the_gaussian_model_learns_mean_noise_and_ends() -> None:
     def body(step: jax.Array, carry: tuple) -> tuple:
         model, optimiser = carry
         batch = logged(jax.random.fold_in(jax.random.PRNGKey(1), step))
-        gradient = jax.grad(lambda m: m[0].loss(batch)[0])((model,))
-        (model,), optimiser, _ = descend((model,), gradient, optimiser, (3e-3,))
+        loss, gradient = jax.value_and_grad(lambda m: m[0].loss(batch)[0])((model,))
+        (model,), optimiser, _ = descend((model,), loss, gradient, optimiser, (3e-3,))
         return model, optimiser
 
     model, _ = jax.jit(lambda c: jax.lax.fori_loop(0, 1500, body, c), compiler_options=LONG)(
