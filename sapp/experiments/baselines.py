@@ -4,7 +4,8 @@
     python -m sapp.experiments.baselines ... --algorithms td3bc iql rebrac --state-aware --steps 200000
 
 ``POLICIES`` and the data are those of ``sapp.experiments.medium``. Each algorithm is a run folder of its own
-(``OUT/td3bc``), all its datasets and seeds one population a shape; a state-aware variant is two
+(``OUT/td3bc``), all its datasets and seeds one population a shape; algorithms joined by ``+`` (``td3bc+iql``) share a
+folder and train side by side, which takes a GPU little longer than one of them. A state-aware variant is two folders
 (``OUT/sa-td3bc/shared`` and ``joint``): the phases that its columns share are trained once and forked. Called again
 with the same ``--out`` it resumes.
 
@@ -45,6 +46,8 @@ STATE_AWARE = ("td3bc", "bear", "brac", "fisher-brc")
 CONTROLS = {"": "uniform", "sa-": "real", "shuffled-sa-": "shuffled", "matched-sa-": "matched"}
 """Prefix of a column's name and what it does with the weights."""
 STOPPED = "stopped.csv"
+LOG_EVERY = 10_000
+"""Steps a row of metrics: small networks make a thousand steps in a tenth of a second."""
 Maker = Callable[[str], sapp.Algorithm]
 
 
@@ -156,12 +159,13 @@ def main() -> None:
     changes: dict[str, Any] = {"precision": options.precision, "decay_steps": float(options.steps)}
     if options.clone is not None:
         changes["behaviour_steps"] = options.clone
-    shared: dict[str, Any] = {"seeds": options.seeds, "eval_every": options.eval_every}
+    shared: dict[str, Any] = {"seeds": options.seeds, "eval_every": options.eval_every, "log_every": LOG_EVERY}
 
     for name in options.algorithms:
         if clock.over:
             return
-        run_job(options.out / name, data, {name: column(name, changes)}, clock, steps=options.steps, **shared)
+        columns = {each: column(each, changes) for each in name.split("+")}
+        run_job(options.out / name, data, columns, clock, steps=options.steps, **shared)
     for name in options.state_aware:
         if clock.over:
             return

@@ -30,7 +30,7 @@ from sapp.training.device_frames import DeviceFrames, frame_spec
 from sapp.training.lockstep import COLUMNS as EVALUATION_COLUMNS
 from sapp.training.lockstep import Evaluator
 from sapp.training.phases import Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
-from sapp.training.population import Data, Learner, Member, Population, Sums, blank_data
+from sapp.training.population import Data, Learner, Member, Population, Sums, blank_data, run_together
 from sapp.training.progress import Progress, Silent, Terminal
 from sapp.training.run import CHECKPOINTS, DATA, EVALUATIONS, EVENTS, METRICS, Plan, Problem, Run, save_checkpoint
 from sapp.training.run import populations as populations_of
@@ -251,8 +251,7 @@ class _Loop:
             while step < boundary and not self.stopping():
                 steps = min(chunk, boundary - step)
                 began = time.perf_counter()
-                for i, population in enumerate(self.populations):
-                    self.learners[i], sums[i] = population.run(self.learners[i], sums[i], phase, steps)
+                self.learners, sums = run_together(self.populations, self.learners, sums, phase, steps)
                 jax.block_until_ready(self.learners)
                 seconds = time.perf_counter() - began
                 if steps == chunk:

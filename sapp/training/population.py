@@ -118,38 +118,24 @@ class Population:
 
     def run(self, learner: Learner, sums: Sums, phase: Phase, steps: int) -> tuple[Learner, Sums]:
         """Train all members for a number of steps. The inputs' buffers are given up (donated)."""
-        kind = _kind(phase, self.has_ratio)
-        if not (kind[0] or kind[1]):
-            return learner, sums
-        if self.mesh is not None:
-            learner, sums = _place(self.mesh, learner, _learner_spec()), _place(self.mesh, sums, P(AXIS))
-        if self.stream is not None:
-            return self._run_streamed(self.stream, kind, learner, sums, steps)
-        return self._run(kind, self.data, learner, sums, steps)
-
-    def _run(
-        self, kind: Kind, data: Data | StreamedFrames, learner: Learner, sums: Sums, steps: int
-    ) -> tuple[Learner, Sums]:
-        stride = self.stride if steps % self.stride == 0 else 1
-        run = _run_on_gpu if jax.default_backend() in ("gpu", "cuda") else _run
-        return run(
-            kind, self.mesh, stride, self.algorithm, data, self._keys, self._dataset, learner, sums,
-            jnp.int32(steps // stride),
-        )  # fmt: skip
+        (learner,), (sums,) = run_together([self], [learner], [sums], phase, steps)
+        return learner, sums
 
     def _run_streamed(
         self, stream: Stream, kind: Kind, learner: Learner, sums: Sums, steps: int
     ) -> tuple[Learner, Sums]:
         """``run``, block by block."""
-        number = 0 if kind[0] else 1
-        update = int(learner.updates if kind[0] else learner.ratio_updates)
+        update = int(_counter(kind, learner))
         end = update + steps
         while update < end:
-            block = stream.take(number, update)
+            block = stream.take(0 if kind[0] else 1, update)
             now = min(end, (update // stream.block + 1) * stream.block) - update
-            learner, sums = self._run(kind, block, learner, sums, now)
+            (learner,), (sums,) = _dispatch((kind,), None, self.stride, now, (self._group(block),), (learner,), (sums,))
             update += now
         return learner, sums
+
+    def _group(self, data: Data | StreamedFrames) -> Group:
+        return self.algorithm, data, self._keys, self._dataset
 
     def close(self) -> None:
         """Stop what brings batches from the host."""
@@ -165,6 +151,39 @@ class Population:
         key = member_keys(self._keys[member], jnp.int32(0), jnp.int32(update))[0]
         count = self.members[member].algorithm.batch_size
         return np.asarray(self.data.rows(self._dataset[member], key, count)[0])
+
+
+TOGETHER = 8
+"""At most so many populations share a program: compiling takes time, and it takes all of theirs at once."""
+
+
+def run_together(
+    populations: Sequence[Population], learners: Sequence[Learner], sums: Sequence[Sums], phase: Phase, steps: int
+) -> tuple[list[Learner], list[Sums]]:
+    """Train several populations for a number of steps; the inputs' buffers are given up.
+
+    On a GPU those of one device make their steps side by side in one program: one alone, of a few small networks,
+    leaves most of it idle.
+    """
+    found, totals = list(learners), list(sums)
+    kinds = [_kind(phase, population.has_ratio) for population in populations]
+    busy = [i for i, kind in enumerate(kinds) if kind[0] or kind[1]]
+    alone = [i for i in busy if populations[i].mesh is not None or populations[i].stream is not None or not _on_gpu()]
+    rest = [i for i in busy if i not in alone]
+    for chosen in [[i] for i in alone] + [rest[i : i + TOGETHER] for i in range(0, len(rest), TOGETHER)]:
+        first = populations[chosen[0]]
+        if first.stream is not None:
+            i = chosen[0]
+            found[i], totals[i] = first._run_streamed(first.stream, kinds[i], found[i], totals[i], steps)
+            continue
+        mine = tuple(found[i] for i in chosen), tuple(totals[i] for i in chosen)
+        if first.mesh is not None:
+            mine = _place(first.mesh, mine[0], (_learner_spec(),)), _place(first.mesh, mine[1], P(AXIS))
+        groups = tuple(populations[i]._group(populations[i].data) for i in chosen)
+        mine = _dispatch(tuple(kinds[i] for i in chosen), first.mesh, first.stride, steps, groups, *mine)
+        for i, learner, total in zip(chosen, *mine, strict=True):
+            found[i], totals[i] = learner, total
+    return found, totals
 
 
 def blank_data(spec: Spec) -> Data:
@@ -338,56 +357,71 @@ def _step(
     ), metrics  # fmt: skip
 
 
-COMPILED = {"static_argnums": (0, 1, 2), "donate_argnums": (7, 8)}
-"""How the loop is compiled: kind, mesh and stride are part of the program; learner and sums are given up to it."""
+COMPILED: dict[str, Any] = {"static_argnums": (0, 1, 2), "donate_argnums": (4, 5)}
+"""How the loop is compiled: kinds, mesh and stride are part of the program; learners and sums are given up to it."""
 
-SIDE_BY_SIDE = {
+SIDE_BY_SIDE: dict[str, Any] = {
     "xla_gpu_command_buffer_scheduling_mode": "CONCURRENT",
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE",
     "xla_gpu_graph_min_graph_size": 1,
 }
 """On a GPU the whole loop is one graph whose kernels start as soon as what they need is there, not one by one."""
 
+Group = tuple[Algorithm, Data | StreamedFrames, Array, Array]
+"""A population to the program: algorithm, data, keys and datasets of its members."""
+Carry = tuple[Learner, Array, Array]
+"""What a population takes from step to step: learner, metrics summed [metric, member], steps counted."""
+
 
 def _loop(
-    kind: Kind, mesh: Mesh | None, stride: int, algorithm: Algorithm, data: Data | StreamedFrames, keys: Array,
-    dataset: Array, learner: Learner, sums: Sums, strides: Array,
-) -> tuple[Learner, Sums]:  # fmt: skip
+    kinds: tuple[Kind, ...], mesh: Mesh | None, stride: int, groups: tuple[Group, ...], learners: tuple[Learner, ...],
+    sums: tuple[Sums, ...], strides: Array,
+) -> tuple[tuple[Learner, ...], tuple[Sums, ...]]:  # fmt: skip
     # The number of strides is a traced bound: one compiled program serves every chunk length, and the bits do not
     # depend on where a run was cut.
-    names = tuple(sums.values)
+    names = [tuple(each.values) for each in sums]
 
     def loop(
-        algorithm: Algorithm,
-        data: Data | StreamedFrames,
-        keys: Array,
-        dataset: Array,
-        learner: Learner,
-        sums: Sums,
-        strides: Array,
-    ) -> tuple[Learner, Sums]:
-        def stretch(_: Array, carry: tuple[Learner, Array, Array]) -> tuple[Learner, Array, Array]:
-            drawn = _draw(kind, algorithm, data, keys, dataset, _counter(kind, carry[0]), stride)
+        groups: tuple[Group, ...], learners: tuple[Learner, ...], sums: tuple[Sums, ...], strides: Array
+    ) -> tuple[tuple[Learner, ...], tuple[Sums, ...]]:
+        def stretch(_: Array, carries: tuple[Carry, ...]) -> tuple[Carry, ...]:
+            drawn = [
+                _draw(kind, *group, _counter(kind, learner), stride)
+                for kind, group, (learner, *_) in zip(kinds, groups, carries, strict=True)
+            ]
 
-            def body(number: Array | int, carry: tuple[Learner, Array, Array]) -> tuple[Learner, Array, Array]:
-                learner, totals, steps = carry
-                own = jax.tree.map(lambda x: x[number], drawn)
-                learner, metrics = _step(kind, algorithm, data, own, dataset, learner)
-                values = _table(metrics, names, learner.alive.shape[0])
-                return learner, totals + jnp.where(learner.alive, values, 0.0), steps + learner.alive
+            def body(number: Array | int, carries: tuple[Carry, ...]) -> tuple[Carry, ...]:
+                own = [jax.tree.map(lambda x: x[number], each) for each in drawn]
+                return tuple(map(_advance, kinds, names, groups, own, carries))
 
-            return body(0, carry) if stride == 1 else jax.lax.fori_loop(0, stride, body, carry)
+            return body(0, carries) if stride == 1 else jax.lax.fori_loop(0, stride, body, carries)
 
-        totals = _table(sums.values, names, sums.steps.shape[0])  # one array: one addition a step
-        learner, totals, steps = jax.lax.fori_loop(0, strides, stretch, (learner, totals, sums.steps))
-        return learner, Sums(dict(zip(names, totals, strict=True)), steps)
+        # Metrics are one array: one addition a step.
+        carries = tuple(
+            (learner, _table(each.values, keys, each.steps.shape[0]), each.steps)
+            for learner, each, keys in zip(learners, sums, names, strict=True)
+        )
+        carries = jax.lax.fori_loop(0, strides, stretch, carries)
+        totals = tuple(
+            Sums(dict(zip(keys, table, strict=True)), count)
+            for keys, (_, table, count) in zip(names, carries, strict=True)
+        )
+        return tuple(learner for learner, *_ in carries), totals
 
     if mesh is not None:
-        members, out = P(AXIS), (_learner_spec(), P(AXIS))
-        loop = jax.shard_map(
-            loop, mesh=mesh, in_specs=(members, P(), members, members, *out, P()), out_specs=out, check_vma=False
-        )
-    return loop(algorithm, data, keys, dataset, learner, sums, strides)
+        members, out = P(AXIS), ((_learner_spec(),), P(AXIS))
+        inputs = (((members, P(), members, members),), *out, P())
+        loop = jax.shard_map(loop, mesh=mesh, in_specs=inputs, out_specs=out, check_vma=False)
+    return loop(groups, learners, sums, strides)
+
+
+def _advance(kind: Kind, names: Sequence[str], group: Group, drawn: Drawn, carry: Carry) -> Carry:
+    """One step of a population and its metrics."""
+    algorithm, data, _, dataset = group
+    learner, totals, steps = carry
+    learner, metrics = _step(kind, algorithm, data, drawn, dataset, learner)
+    values = _table(metrics, names, learner.alive.shape[0])
+    return learner, totals + jnp.where(learner.alive, values, 0.0), steps + learner.alive
 
 
 def _table(values: Metrics, names: Sequence[str], members: int) -> Array:
@@ -397,3 +431,16 @@ def _table(values: Metrics, names: Sequence[str], members: int) -> Array:
 
 _run = jax.jit(_loop, **COMPILED)
 _run_on_gpu = jax.jit(_loop, **COMPILED, compiler_options=SIDE_BY_SIDE)
+
+
+def _on_gpu() -> bool:
+    return jax.default_backend() in ("gpu", "cuda")
+
+
+def _dispatch(
+    kinds: tuple[Kind, ...], mesh: Mesh | None, stride: int, steps: int, groups: tuple[Group, ...],
+    learners: tuple[Learner, ...], sums: tuple[Sums, ...],
+) -> tuple[tuple[Learner, ...], tuple[Sums, ...]]:  # fmt: skip
+    stride = stride if steps % stride == 0 else 1
+    run = _run_on_gpu if _on_gpu() else _run
+    return run(kinds, mesh, stride, groups, learners, sums, jnp.int32(steps // stride))

@@ -7,6 +7,7 @@ import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from sapp.environments.catch import behaviour_logs
 from sapp.errors import SappError
 from sapp.ratios import DualDICE, LogMinMax, control
 from sapp.training import Run
+from sapp.training import loop as loop_module
 from sapp.training import streaming as streaming_module
 from sapp.training.device_frames import DeviceFrames, frame_spec
 from sapp.training.loop import Interrupted
@@ -192,17 +194,17 @@ def test_an_interrupted_run_resumes_with_the_same_bits(tmp_path: Path, monkeypat
         )
 
     straight = train("straight")
-    plain = Population.run
+    plain = loop_module.run_together
     with monkeypatch.context() as patch:
         calls = []
 
-        def interrupting(self: Population, learner: Learner, sums: object, phase: Phase, steps: int):
+        def interrupting(populations: Any, learners: Any, sums: Any, phase: Phase, steps: int) -> Any:
             calls.append(steps)
             if len(calls) == 2:
                 os.kill(os.getpid(), signal.SIGINT)
-            return plain(self, learner, sums, phase, steps)  # type: ignore[arg-type]
+            return plain(populations, learners, sums, phase, steps)
 
-        patch.setattr(Population, "run", interrupting)
+        patch.setattr(loop_module, "run_together", interrupting)
         with pytest.raises(Interrupted):
             train("cut")
     assert 1 <= Run(tmp_path / "cut").step < 6

@@ -289,3 +289,16 @@ def test_metrics_are_sums_over_the_steps(cql: tuple[Learner, Sums]) -> None:
     for name, value in whole.values.items():
         np.testing.assert_allclose(value, total[name], rtol=1e-6)
     assert set(whole.values) >= {"loss", "critic/td", "critic/penalty", "weights/mean"}
+
+
+def test_populations_side_by_side_learn_what_they_learn_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a GPU takes them: unlike shapes, with and without a ratio, in one program."""
+    mine = [population(members(Uniform())), population(members(DICE)[:3])]
+    alone = [run(each, 5) for each in mine]
+    monkeypatch.setattr(compiled, "_on_gpu", lambda: True)
+    learners = [each.init() for each in mine]
+    sums = [each.empty_sums(learner, JOINT) for each, learner in zip(mine, learners, strict=True)]
+    together = zip(*compiled.run_together(mine, learners, sums, JOINT, 5), strict=True)
+    for found, expected in zip(together, alone, strict=True):
+        for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-5)

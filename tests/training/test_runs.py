@@ -19,10 +19,10 @@ import sapp
 from sapp import CQL, DualDICE, Phase, Run, SappError
 from sapp.data import Dataset, save_npz
 from sapp.environments.point import behaviour_dataset
+from sapp.training import loop as loop_module
 from sapp.training import run as run_module
 from sapp.training.checkpoint import flatten
 from sapp.training.loop import Interrupted
-from sapp.training.population import Population
 
 PRETRAIN = Phase("pretrain", 10, ratio=False, weighted=False)
 RATIO = Phase("ratio", 10, base=False, weighted=False)
@@ -80,16 +80,16 @@ def assert_same_run(found: Run, expected: Run, tables: bool = True) -> None:
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """Ctrl-C while the chunk runs that contains a step."""
-    done, plain = 0, Population.run
+    done, plain = 0, loop_module.run_together
 
-    def run(self: Population, learner: Any, sums: Any, phase: Phase, steps: int) -> Any:
+    def run(populations: Any, learners: Any, sums: Any, phase: Phase, steps: int) -> Any:
         nonlocal done
         if done < step <= done + steps:
             signal.raise_signal(signal.SIGINT)
         done += steps
-        return plain(self, learner, sums, phase, steps)
+        return plain(populations, learners, sums, phase, steps)
 
-    monkeypatch.setattr(Population, "run", run)
+    monkeypatch.setattr(loop_module, "run_together", run)
 
 
 def test_a_straight_run_has_all_rows_checkpoints_and_evaluations(straight: Run) -> None:
