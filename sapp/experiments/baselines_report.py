@@ -45,10 +45,11 @@ def scores_of(folder: Path) -> Scores:
 
 def baseline_rows(folder: Path) -> Iterator[tuple[str, str]]:
     """Dataset and table row of every algorithm that was played."""
+    places = {name: place for place in sorted(folder.glob("*")) for name in place.name.split("+")}
     for name in ALGORITHMS:
-        if not (folder / name / "config.json").exists():
+        if name not in places or not (places[name] / "config.json").exists():
             continue
-        for dataset, columns in scores_of(folder / name).items():
+        for dataset, columns in scores_of(places[name]).items():
             steps = columns[name]
             last = max(steps)
             final = steps[last]

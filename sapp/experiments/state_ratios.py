@@ -211,8 +211,10 @@ def _fit(
             keys = jax.random.split(jax.random.fold_in(key, step))
             ours = samples[jax.random.randint(keys[0], (WEIGHT_BATCH,), 0, len(samples))]
             theirs = data[jax.random.randint(keys[1], (WEIGHT_BATCH,), 0, len(data))]
-            gradient = jax.grad(lambda n: classifier_loss(n[0], standard(ours), share, standard(theirs))[0])((network,))
-            (network,), optimiser, _ = descend((network,), gradient, optimiser, (rate,))
+            loss, gradient = jax.value_and_grad(
+                lambda n: classifier_loss(n[0], standard(ours), share, standard(theirs))[0]
+            )((network,))
+            (network,), optimiser, _ = descend((network,), loss, gradient, optimiser, (rate,))
             return network, optimiser
 
         return jax.lax.fori_loop(0, steps, body, (network, ADAM.init((network,))))[0]

@@ -20,7 +20,7 @@ from sapp.networks.mlp import check_precision
 from sapp.ratios.base import Metrics, StateWeights
 from sapp.ratios.transforms import Transform
 from sapp.spec import Batch, Spec
-from sapp.tree import select, usable
+from sapp.tree import polyak, select, usable
 
 LOG_RATIO_LIMIT = 15.0
 """Log-ratios are bounded so that their exponentials stay finite."""
@@ -77,6 +77,14 @@ def descend(
     return select(finite, stepped, parameters), select(finite, new, optimiser), finite
 
 
+def averaged(readout: MLP, classifier: MLP, rate: Array | float, steps: Array) -> MLP:
+    """The running mean of a classifier's parameters, of all its ``steps`` so far until 1/``rate`` of them are made.
+
+    A ratio that is nearly flat is smaller than the noise of single steps; their mean has little of it.
+    """
+    return polyak(readout, classifier, jnp.maximum(rate, 1.0 / (steps + 1.0)))
+
+
 class Standard(eqx.Module):
     """A dataset's statistics: networks see (observation − mean)/std."""
 
@@ -93,8 +101,9 @@ class Standard(eqx.Module):
 
 
 class ClassifierWeights(StateWeights):
-    """f(exp c(s)) for estimators whose read-out is a classifier; their states hold ``classifier``, ``standard``,
-    ``mass`` (the share of probability that has not ended in a terminal) and ``sick``."""
+    """f(exp c(s)) for estimators whose read-out is a classifier; their states hold ``readout`` (the
+    classifier averaged over its recent steps), ``standard``, ``mass`` (the share of probability that has not ended in a
+    terminal) and ``sick``."""
 
     f: eqx.AbstractVar[Transform]
     fallback: eqx.AbstractVar[bool]
@@ -110,7 +119,7 @@ class ClassifierWeights(StateWeights):
 
     def ratio(self, state: Any, batch: Batch, policy: Policy) -> Array:
         """State ratio ω [B] at the batch's rows: mass·exp c(s)."""
-        return state.mass * jnp.exp(log_ratio(state.classifier, state.standard(batch.observation)))
+        return state.mass * jnp.exp(log_ratio(state.readout, state.standard(batch.observation)))
 
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """f(ω), or 1 while the estimator is sick."""

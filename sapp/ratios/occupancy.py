@@ -18,6 +18,7 @@ from sapp.ratios.classifier import (
     ClassifierWeights,
     Standard,
     accuracy,
+    averaged,
     check_continuous,
     check_settings,
     classifier_loss,
@@ -67,6 +68,7 @@ class OccupancyState(eqx.Module):
     behaviour: GaussianBehaviour
     model: GaussianSuccessor | LoggedSuccessor
     classifier: MLP
+    readout: MLP
     optimiser: Any
     cloud: Cloud
     low: Array
@@ -114,6 +116,7 @@ class OccupancyModel(ClassifierWeights):
     behaviour_lr: float = 3e-4
     model_lr: float = 1e-3
     classifier_lr: float = 3e-4
+    average: float = 1e-3
     width: float = 2.0
     margin: float = 0.1
     noise: float = 1.0
@@ -153,8 +156,9 @@ class OccupancyModel(ClassifierWeights):
             behaviour=behaviour,
             model=model,
             classifier=classifier,
+            readout=classifier,
             optimiser=ADAM.init((behaviour, model, classifier)),
-            cloud=Cloud(nowhere, jnp.zeros((self.ring, *nowhere.shape)), jnp.int32(0)),
+            cloud=Cloud(nowhere, jnp.full((self.ring, *nowhere.shape), NOWHERE), jnp.int32(0)),
             low=jnp.zeros(sizes[0]),  # the mean of standardised data lies in their range
             high=jnp.zeros(sizes[0]),
             health=OccupancyHealth(zero, jnp.float32(1.0), zero, zero, zero, jnp.float32(0.5)),
@@ -210,9 +214,10 @@ class OccupancyModel(ClassifierWeights):
             | (health.clipped > self.max_clipped)
         )
         new = OccupancyState(
-            behaviour, model, classifier, optimiser, cloud, state.low, state.high, health, mass, sick, standard
-        )
-        here = log_ratio(classifier, logged.state)
+            behaviour, model, classifier, averaged(state.readout, classifier, self.average, state.cloud.written),
+            optimiser, cloud, state.low, state.high, health, mass, sick, standard,
+        )  # fmt: skip
+        here = log_ratio(new.readout, logged.state)
         ratio = mass * jnp.exp(here)
         return new, {
             "ratio/behaviour_nll": nll,
@@ -234,10 +239,12 @@ class OccupancyModel(ClassifierWeights):
     ) -> tuple[Cloud, Moved]:
         """One step of every particle, by the model and β̂ as they stand."""
         keys = jax.random.split(key, 6)
-        particles, cloud = state.cloud.particles, state.cloud
+        cloud = state.cloud
+        slot = cloud.written % self.ring
+        particles = cloud.ring[slot]
         anchored = jax.random.uniform(keys[0], (self.particles,)) < self.anchor
         # proportional to exp c over the batch: a draw of the policy's law as the classifier has it
-        rows = jax.random.categorical(keys[1], log_ratio(state.classifier, logged.state), shape=(self.particles,))
+        rows = jax.random.categorical(keys[1], log_ratio(state.readout, logged.state), shape=(self.particles,))
         particles = jnp.where(anchored[:, None], logged.state[rows], particles)
         action, _ = policy(state.standard.raw(particles)).sample(keys[2])
         action, clipped = state.behaviour.box(particles, action, self.width)
@@ -248,7 +255,7 @@ class OccupancyModel(ClassifierWeights):
         restart = again | ended | ~inside
         begin = starts[jax.random.randint(keys[5], (self.particles,), 0, len(starts))]
         particles = jax.lax.stop_gradient(jnp.where(restart[:, None], begin, moved))
-        ring = jax.lax.dynamic_update_index_in_dim(cloud.ring, particles, cloud.written % self.ring, 0)
+        ring = jax.lax.dynamic_update_index_in_dim(cloud.ring, particles, slot, 0)
         left = jnp.mean(~inside & ~again & ~ended, dtype=jnp.float32)
         return Cloud(particles, ring, cloud.written + 1), Moved(jnp.mean(restart, dtype=jnp.float32), left, clipped)
 
