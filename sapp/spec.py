@@ -42,3 +42,7 @@ class Batch(eqx.Module):
     """The logged action of the next row, only for algorithms that ask for it (``Algorithm.needs_next_action``)."""
     next_logged: Array | None = None
     """1.0 where that action exists, 0.0 at the last row of an episode (``next_action`` is the row's own there)."""
+    elapsed: Array | None = None
+    """Steps since the row's episode began, where the data know of episodes."""
+    cut: Array | None = None
+    """1.0 at the last row of an episode that did not end in a terminal but was cut off, 0.0 elsewhere."""

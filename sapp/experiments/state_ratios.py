@@ -41,15 +41,26 @@ from sapp.files import write_text
 from sapp.networks import MLP
 from sapp.ratios import DualDICE, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights, Uniform
 from sapp.ratios.base import Metrics
-from sapp.ratios.classifier import ADAM, Standard, classifier_loss, descend, log_ratio
+from sapp.ratios.classifier import (
+    ADAM,
+    Standard,
+    against,
+    averaged,
+    classifier_loss,
+    descend,
+    log_ratio,
+    make_classifier,
+)
 from sapp.spec import Batch, Spec
 from sapp.training.device_data import DeviceData, spec_of
 from sapp.training.phases import Phase
 from sapp.training.population import Learner, Member, Population
 
 SHIFTS = (0.0, 1.0, 2.0, 4.0)
-ESTIMATORS = ("ceiling", "dualdice", "occupancy", "infonce")
+ESTIMATORS = ("ceiling", "dualdice", "occupancy", "unpaired", "infonce")
 WEIGHT_BATCH = 256
+AVERAGE = 1e-3
+"""Of the classifiers on true samples, as of the estimators'."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +125,11 @@ def estimators(name: str, problem: str, scale: Scale) -> dict[str, StateWeights]
         return {"dualdice": DualDICE(route="density", components=1, zeta_lr=1e-3, hidden=scale.hidden)}
     if name == "infonce":
         return {"infonce": OccupancyInfoNCE(hidden=scale.hidden)}
-    model = OccupancyModel(successor=successor, hidden=scale.hidden, particles=scale.batch)  # type: ignore[arg-type]
+    model = OccupancyModel(successor=successor, hidden=scale.hidden, particles=scale.batch, paired=name == "occupancy")  # type: ignore[arg-type]
+    label = "occupancy" if model.paired else "occupancy, unpaired"
     if successor == "logged":
-        return {"occupancy": model}
-    return {
-        "occupancy": model,
-        "occupancy, mean model": replace(model, noise=0.0),
-        "occupancy, anchored": replace(model, anchor=0.05),
-        "occupancy, floored": replace(model, floor=0.01),
-    }
+        return {label: model}
+    return {label: model, f"{label}, mean model": replace(model, noise=0.0)}
 
 
 @dataclass(frozen=True)
@@ -203,21 +210,20 @@ def _fit(
 ) -> MLP:
     def one(samples: Array, seed: Array) -> MLP:
         key = jax.random.PRNGKey(seed)
-        network = MLP(key, data.shape[-1], hidden, 1, "tf32", scale=1e-2, bias=0.0)
-        share = jnp.full(WEIGHT_BATCH, 1.0 / WEIGHT_BATCH)
+        network = make_classifier(key, data.shape[-1], hidden, 2, "tf32")
+        shares = against(jnp.full(WEIGHT_BATCH, 1.0 / WEIGHT_BATCH), WEIGHT_BATCH)
 
-        def body(step: Array, carry: tuple[MLP, Any]) -> tuple[MLP, Any]:
-            network, optimiser = carry
+        def body(step: Array, carry: tuple[MLP, MLP, Any]) -> tuple[MLP, MLP, Any]:
+            network, readout, optimiser = carry
             keys = jax.random.split(jax.random.fold_in(key, step))
             ours = samples[jax.random.randint(keys[0], (WEIGHT_BATCH,), 0, len(samples))]
             theirs = data[jax.random.randint(keys[1], (WEIGHT_BATCH,), 0, len(data))]
-            loss, gradient = jax.value_and_grad(
-                lambda n: classifier_loss(n[0], standard(ours), share, standard(theirs))[0]
-            )((network,))
+            states = standard(jnp.concatenate([ours, theirs]))
+            loss, gradient = jax.value_and_grad(lambda n: classifier_loss(n[0], states, shares)[0])((network,))
             (network,), optimiser, _ = descend((network,), loss, gradient, optimiser, (rate,))
-            return network, optimiser
+            return network, averaged(readout, network, AVERAGE, step), optimiser
 
-        return jax.lax.fori_loop(0, steps, body, (network, ADAM.init((network,))))[0]
+        return jax.lax.fori_loop(0, steps, body, (network, network, ADAM.init((network,))))[1]
 
     return jax.vmap(lambda samples: jax.vmap(lambda seed: one(samples, seed))(seeds))(positive)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -39,6 +40,11 @@ class GaussianBehaviour(eqx.Module):
     def loss(self, state: Array, action: Array) -> Array:
         """−E[log β̂(a|s)] of logged actions."""
         return -jnp.mean(jnp.sum(log_normal(action, *self.heads(state)), axis=-1))
+
+    def sample(self, state: Array, key: Array) -> Array:
+        """One action a state, [B, A], within [−1, 1]."""
+        mean, log_std = self.heads(state)
+        return jnp.clip(mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape), -1.0, 1.0)
 
     def box(self, state: Array, action: Array, width: Array | float) -> tuple[Array, Array]:
         """Actions [B, A] moved to the nearest point of μ ± ``width``·σ within [−1, 1], and the share of dimensions

@@ -1,6 +1,6 @@
 """State ratios by classification: a network that tells states of the policy from states of the data.
 
-With as many of either kind, the minimiser of E_π[softplus(−c)] + E_D[softplus(c)] is c(s) = log dᵖ(s)/dᴰ(s).
+Where every kind counts the same, the difference of two kinds' logits is the log of the ratio of their laws.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jax import Array
 
 from sapp.errors import SappError, check_ranges
 from sapp.networks import MLP, Policy
-from sapp.networks.mlp import check_precision
+from sapp.networks.mlp import Precision, check_precision
 from sapp.ratios.base import Metrics, StateWeights
 from sapp.ratios.transforms import Transform
 from sapp.spec import Batch, Spec
@@ -27,28 +27,39 @@ LOG_RATIO_LIMIT = 15.0
 ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
 
 
+def make_classifier(key: Array, size: int, hidden: Sequence[int], kinds: int, precision: Precision) -> MLP:
+    """A logit a kind; it starts where it cannot tell them apart."""
+    return MLP(key, size, hidden, kinds, precision, scale=1e-2, bias=0.0)
+
+
+def contrast(logits: Array) -> Array:
+    """l₀ − l₁ (+ l₂ − l₃) of logits [..., K]: the log of p₀/p₁·(p₂/p₃), p being the laws of the kinds."""
+    return jnp.sum(logits[..., ::2] - logits[..., 1::2], axis=-1)
+
+
 def log_ratio(classifier: MLP, state: Array) -> Array:
-    """c(s) [...] at standardised states [..., S], bounded."""
-    return jnp.clip(classifier(state)[..., 0], -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+    """c(s) [...] at standardised states [..., S]: the contrast of the classifier's logits, bounded."""
+    return jnp.clip(contrast(classifier(state)), -LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
 
 
-def classifier_loss(
-    classifier: MLP, positive: Array, share: Array, data: Array, floor: Array | float = 0.0
-) -> tuple[Array, tuple[Array, Array]]:
-    """Σᵢ shareᵢ·softplus(−c(positiveᵢ)) + E_D[softplus(c)], the shares summing to 1; also c at both kinds.
+def classifier_loss(classifier: MLP, states: Array, shares: Array) -> tuple[Array, Array]:
+    """−Σᵢ Σₖ shareᵢₖ·log softmax(l(sᵢ))ₖ, and the contrasts [n]. Shares [n, K]: each kind's sum to 1.
 
-    With ``floor`` ε > 0 that share of the positives are data, so that the minimiser is log((1−ε)ω + ε): where the
-    policy never goes it stops at log ε instead of falling for ever. The bound ±``LOG_RATIO_LIMIT`` is not applied here:
-    where it binds there would be no gradient to come back.
+    Its minimiser has lₖ − lⱼ = log pₖ/pⱼ. With two kinds it is logistic regression. The bound ±``LOG_RATIO_LIMIT`` is
+    not applied here: where it binds there would be no gradient to come back.
     """
-    score = classifier(jnp.concatenate([positive, data]))[..., 0]
-    ours, theirs = score[: len(positive)], score[len(positive) :]
-    found = (1.0 - floor) * jnp.sum(share * jax.nn.softplus(-ours)) + floor * jnp.mean(jax.nn.softplus(-theirs))
-    return found + jnp.mean(jax.nn.softplus(theirs)), (ours, theirs)
+    logits = classifier(states)
+    return -jnp.sum(shares * jax.nn.log_softmax(logits)), contrast(logits)
+
+
+def against(share: Array, data: int) -> Array:
+    """Shares of two kinds: states of the first with the given shares [n], then ``data`` states of the second."""
+    first, second = jnp.stack([share, jnp.zeros_like(share)], -1), jnp.asarray([0.0, 1.0 / data])
+    return jnp.concatenate([first, jnp.broadcast_to(second, (data, 2))])
 
 
 def accuracy(ours: Array, share: Array, theirs: Array) -> Array:
-    """How often the classifier is right, both kinds counting half: ½ where they cannot be told apart."""
+    """How often the sign of c is right at states of the policy and of the data: ½ where they cannot be told apart."""
     return 0.5 * (jnp.sum(share * (ours > 0.0)) + jnp.mean(theirs < 0.0, dtype=jnp.float32))
 
 
@@ -78,11 +89,12 @@ def descend(
 
 
 def averaged(readout: MLP, classifier: MLP, rate: Array | float, steps: Array) -> MLP:
-    """The running mean of a classifier's parameters, of all its ``steps`` so far until 1/``rate`` of them are made.
+    """The running mean of a classifier's parameters over about its last 1/``rate`` steps, or over the last eighth of
+    the ``steps`` before this one while those are fewer.
 
     A ratio that is nearly flat is smaller than the noise of single steps; their mean has little of it.
     """
-    return polyak(readout, classifier, jnp.maximum(rate, 1.0 / (steps + 1.0)))
+    return polyak(readout, classifier, jnp.maximum(rate, 8.0 / (steps + 8.0)))
 
 
 class Standard(eqx.Module):

@@ -18,12 +18,15 @@ from sapp.ratios.classifier import (
     ClassifierWeights,
     Standard,
     accuracy,
+    against,
+    averaged,
     check_continuous,
     check_settings,
     classifier_loss,
     descend,
     effective_share,
     log_ratio,
+    make_classifier,
 )
 from sapp.ratios.transforms import LogMinMax, Transform
 from sapp.spec import Batch, Spec
@@ -59,6 +62,7 @@ class InfoNCEState(eqx.Module):
     critic: FutureCritic
     target: FutureCritic
     classifier: MLP
+    readout: MLP
     optimiser: Any
     health: InfoNCEHealth
     mass: Array
@@ -96,6 +100,7 @@ class OccupancyInfoNCE(ClassifierWeights):
     behaviour_lr: float = 3e-4
     critic_lr: float = 3e-4
     classifier_lr: float = 3e-4
+    average: float = 1e-3
     tau: float = 0.005
     width: float = 2.0
     max_error: float = 1.05
@@ -108,7 +113,7 @@ class OccupancyInfoNCE(ClassifierWeights):
     precision: Precision = eqx.field(static=True, default="tf32")
 
     def __check_init__(self) -> None:
-        shares = ("tau", "max_accuracy", "max_clipped", "health_rate")
+        shares = ("average", "tau", "max_accuracy", "max_clipped", "health_rate")
         check_settings(self, ("behaviour_lr", "critic_lr", "classifier_lr", "max_error"), shares, ("features",))
 
     def init(self, key: Array, spec: Spec) -> InfoNCEState:
@@ -121,13 +126,14 @@ class OccupancyInfoNCE(ClassifierWeights):
             MLP(keys[1], states + actions, self.hidden, self.features, self.precision),
             MLP(keys[2], states, self.hidden, self.features, self.precision),
         )
-        classifier = MLP(keys[3], states, self.hidden, 1, self.precision, scale=1e-2, bias=0.0)
+        classifier = make_classifier(keys[3], states, self.hidden, 2, self.precision)
         zero = jnp.float32(0.0)
         return InfoNCEState(
             behaviour=behaviour,
             critic=critic,
             target=critic,
             classifier=classifier,
+            readout=classifier,
             optimiser=ADAM.init((behaviour, critic, classifier)),
             health=InfoNCEHealth(zero, jnp.float32(1.0), zero, jnp.float32(0.5), zero),
             mass=jnp.float32(1.0),
@@ -154,7 +160,7 @@ class OccupancyInfoNCE(ClassifierWeights):
         goals = state.target.goal(here)
         later = jax.nn.softmax(state.target.embed(following, next_action) @ goals.T)
         from_starts = jnp.mean(jax.nn.softmax(state.target.embed(starts, start_action) @ goals.T), axis=0)
-        positive = jnp.concatenate([starts, here])
+        states = jnp.concatenate([starts, here, here])
         share = jnp.concatenate([jnp.full(count, (1.0 - discount) / count), discount * from_starts])
         later, share = jax.lax.stop_gradient((later, share))
 
@@ -162,19 +168,20 @@ class OccupancyInfoNCE(ClassifierWeights):
             behaviour, critic, classifier = networks
             nll = behaviour.loss(here, batch.action)
             critic_loss = contrast(critic, here, batch.action, following, later, discount)
-            loss, scores = classifier_loss(classifier, positive, share, here)
+            loss, scores = classifier_loss(classifier, states, against(share, count))
             return nll + critic_loss + loss, (nll, critic_loss, loss, scores)
 
         networks = (state.behaviour, state.critic, state.classifier)
         (total, (nll, critic_loss, loss, scores)), gradients = jax.value_and_grad(losses, has_aux=True)(networks)
         rates = (self.behaviour_lr, self.critic_lr, self.classifier_lr)
         (behaviour, critic, classifier), optimiser, finite = descend(networks, total, gradients, state.optimiser, rates)
-        log_here = log_ratio(classifier, here)
+        readout = averaged(state.readout, classifier, self.average, state.optimiser.count)
+        log_here = log_ratio(readout, here)
         seen = InfoNCEHealth(
             critic_loss,
             jnp.log(jnp.float32(count)),
             clipped,
-            accuracy(scores[0], share, scores[1]),
+            accuracy(scores[:-count], share, scores[-count:]),
             jnp.sum(jax.nn.softmax(log_here) * batch.terminal),  # how often π's law ends the task, were it β there
         )
         health = jax.tree.map(
@@ -189,7 +196,7 @@ class OccupancyInfoNCE(ClassifierWeights):
             | (health.clipped > self.max_clipped)
         )
         target = polyak(state.target, critic, self.tau)
-        new = InfoNCEState(behaviour, critic, target, classifier, optimiser, health, mass, sick, standard)
+        new = InfoNCEState(behaviour, critic, target, classifier, readout, optimiser, health, mass, sick, standard)
         ratio = mass * jnp.exp(log_here)
         return new, {
             "ratio/behaviour_nll": nll,

@@ -18,6 +18,7 @@ from sapp.ratios.classifier import (
     ClassifierWeights,
     Standard,
     accuracy,
+    against,
     averaged,
     check_continuous,
     check_settings,
@@ -25,6 +26,7 @@ from sapp.ratios.classifier import (
     descend,
     effective_share,
     log_ratio,
+    make_classifier,
 )
 from sapp.ratios.successor import GaussianSuccessor, LoggedSuccessor, Transitions
 from sapp.ratios.transforms import LogMinMax, Transform
@@ -35,16 +37,17 @@ NOWHERE = 1e6
 
 
 class Cloud(eqx.Module):
-    """Particles [P, S], the ring of their recent states [R, P, S], and how often the ring was written."""
+    """Particles in slices [R, P, S] of which one moves at a step: those that follow the policy and, paired with them,
+    those that follow the behaviour; and how many steps were made."""
 
-    particles: Array
-    ring: Array
-    written: Array
+    policy: Array
+    behaviour: Array | None
+    moves: Array
 
 
 class Moved(eqx.Module):
-    """What happened to the particles in a step, as shares: restarted for any reason, out of range, action dimensions
-    clipped."""
+    """What happened to the policy's particles in a step, as shares: restarted for any reason, out of range, action
+    dimensions clipped."""
 
     restarted: Array
     left: Array
@@ -88,20 +91,30 @@ class OccupancyModel(ClassifierWeights):
       1. β̂(s), a diagonal Gaussian, moves towards the logged actions, and the one-step model M towards the logged
          transitions (``successor``: ``gaussian`` for smooth dynamics, ``logged`` where the next state is one of
          several, as in a finite MDP; see ``sapp.ratios.successor``).
-      2. Each of ``particles`` states x draws a ~ π(x), clipped to β̂'s μ ± ``width``·σ, and moves to x' ~ M(x, a). It
-         restarts from an episode start of the data with probability 1−γ, when the task ends (M predicts terminals; a
-         time-out is none), and when it leaves the data's range by more than ``margin`` of it.
-      3. A classifier c(s) learns to tell the last ``ring``·``particles`` particles from the batch. log ω = c(s).
+      2. One of ``slices`` slices of ``particles`` states x each moves on: a ~ π(x), clipped to β̂'s μ ± ``width``·σ,
+         x' ~ M(x, a). A particle restarts from an episode start of the data with probability 1−γ, when the task ends
+         (M predicts terminals; a time-out is none), and when it leaves the data's range by more than ``margin`` of it.
+      3. A classifier learns to tell particles (drawn from all slices) from the batch: log ω = c(s).
 
     The particles' law μ solves μ = κρ + γ·μPᵖ(1−terminal) with κ the share of restarts, so μ = dᵖ/mass with
-    mass = (1−γ)/κ, the probability that has not been lost at terminals; ω = mass·exp c(s).
+    mass = (1−γ)/κ, the probability that has not been lost at terminals; ω = mass·exp c(s). Slices make the particles
+    many and nearly independent at the price of moving a few; their law follows the policy with a lag of
+    ``slices``/(1−γ) steps.
 
-    What is biased: the occupancy is that of the clipped policy; the model's errors accumulate along a particle's life
-    of about 1/(1−γ) steps; the ring holds particles of slightly older policies. With ``anchor`` > 0 a particle is, with
-    that probability, replaced by a state of the batch drawn in proportion to exp c(s). Where c is right that changes
-    nothing (it is a draw of the same law), and it cuts the model's errors to 1/``anchor`` steps; where c is wrong it
-    keeps the error alive. ``noise`` scales the Gaussian model's noise; 0 makes it a mean model. ``floor`` ε > 0 makes
-    the ratio (1−ε)ω + ε: same ranking, but states the policy never visits all count as ε.
+    ``paired`` (needs data of whole episodes): as many particles follow β̂ through the same model, and
+
+        log ω = log μᵖ/μᵝ + log dᵝ/dᴰ + log mass,
+
+    the first term told by a classifier between the two kinds of particles, the second by one between the batch with
+    weights γᵗ (t steps after its episode's start; where an episode was cut off, its last row stands for all that would
+    have followed) and the batch as it is. What the model gets wrong it gets wrong for both kinds, and the second term
+    needs no model: as π approaches β the model's error leaves the ratio. All four laws are kinds of one classifier.
+
+    What is still biased: the occupancy is that of the clipped policy; the model's errors accumulate along a particle's
+    life of about 1/(1−γ) steps, as far as the pair does not share them. ``noise`` scales the Gaussian model's noise; 0
+    makes it a mean model.
+
+    The classifier that is read is its mean over about 1/``average`` steps.
 
     Health: the model's error relative to a constant model's (of mean squares, or of log-loss) must lie below
     ``max_error``, the share of particles that leave the range below ``max_left``, the classifier's accuracy below
@@ -120,8 +133,6 @@ class OccupancyModel(ClassifierWeights):
     width: float = 2.0
     margin: float = 0.1
     noise: float = 1.0
-    anchor: float = 0.0
-    floor: float = 0.0
     max_error: float = 0.95
     max_left: float = 0.2
     max_accuracy: float = 0.995
@@ -130,16 +141,17 @@ class OccupancyModel(ClassifierWeights):
     fallback: bool = True
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
     successor: Literal["gaussian", "logged"] = eqx.field(static=True, default="gaussian")
+    paired: bool = eqx.field(static=True, default=True)
     particles: int = eqx.field(static=True, default=256)
-    ring: int = eqx.field(static=True, default=64)
+    slices: int = eqx.field(static=True, default=16)
     precision: Precision = eqx.field(static=True, default="tf32")
 
     def __check_init__(self) -> None:
         if self.successor not in ("gaussian", "logged"):
             raise SappError(f"successor {self.successor!r} is unknown: use gaussian or logged")
-        shares = ("anchor", "floor", "max_left", "max_accuracy", "max_clipped", "health_rate")
+        shares = ("average", "max_left", "max_accuracy", "max_clipped", "health_rate")
         rates = ("behaviour_lr", "model_lr", "classifier_lr", "margin", "noise", "max_error")
-        check_settings(self, rates, shares, ("particles", "ring"))
+        check_settings(self, rates, shares, ("particles", "slices"))
 
     def init(self, key: Array, spec: Spec) -> OccupancyState:
         """Networks that start at ω = 1, particles nowhere."""
@@ -149,8 +161,8 @@ class OccupancyModel(ClassifierWeights):
         behaviour = GaussianBehaviour(keys[0], *sizes, self.hidden, self.precision)
         kind = GaussianSuccessor if self.successor == "gaussian" else LoggedSuccessor
         model = kind(keys[1], *sizes, self.hidden, self.precision)
-        classifier = MLP(keys[2], sizes[0], self.hidden, 1, self.precision, scale=1e-2, bias=0.0)
-        nowhere = jnp.full((self.particles, sizes[0]), NOWHERE, jnp.float32)
+        classifier = make_classifier(keys[2], sizes[0], self.hidden, 4 if self.paired else 2, self.precision)
+        nowhere = jnp.full((self.slices, self.particles, sizes[0]), NOWHERE, jnp.float32)
         zero = jnp.float32(0.0)
         return OccupancyState(
             behaviour=behaviour,
@@ -158,7 +170,7 @@ class OccupancyModel(ClassifierWeights):
             classifier=classifier,
             readout=classifier,
             optimiser=ADAM.init((behaviour, model, classifier)),
-            cloud=Cloud(nowhere, jnp.full((self.ring, *nowhere.shape), NOWHERE), jnp.int32(0)),
+            cloud=Cloud(nowhere, nowhere if self.paired else None, jnp.int32(0)),
             low=jnp.zeros(sizes[0]),  # the mean of standardised data lies in their range
             high=jnp.zeros(sizes[0]),
             health=OccupancyHealth(zero, jnp.float32(1.0), zero, zero, zero, jnp.float32(0.5)),
@@ -172,7 +184,7 @@ class OccupancyModel(ClassifierWeights):
     ) -> tuple[OccupancyState, Metrics]:
         """One step of the particles, then one of β̂, the model and the classifier; no gradient runs between them."""
         move_key, draw_key = jax.random.split(key)
-        standard = state.standard
+        standard, count = state.standard, len(batch.reward)
         logged = Transitions(
             standard(batch.observation), batch.action, standard(batch.next_observation), batch.terminal
         )
@@ -185,21 +197,20 @@ class OccupancyModel(ClassifierWeights):
             ),
         )
         cloud, moved = self.advance(state, logged, standard(batch.initial_observation), policy, discount, move_key)
-        positive = self.draw(cloud, draw_key, len(batch.reward))
-        share = jnp.full(len(positive), 1.0 / len(positive))
+        states, shares = self.examples(cloud, logged.state, batch, discount, draw_key)
 
         def losses(networks: tuple[Any, Any, Any]) -> tuple[Array, Any]:
             behaviour, model, classifier = networks
             nll = behaviour.loss(logged.state, logged.action)
             model_loss, errors = model.loss(logged)
-            loss, scores = classifier_loss(classifier, positive, share, logged.state, self.floor)
+            loss, scores = classifier_loss(classifier, states, shares)
             return nll + model_loss + loss, (nll, model_loss, errors, loss, scores)
 
         networks = (state.behaviour, state.model, state.classifier)
         (total, (nll, model_loss, errors, loss, scores)), gradients = jax.value_and_grad(losses, has_aux=True)(networks)
         rates = (self.behaviour_lr, self.model_lr, self.classifier_lr)
         (behaviour, model, classifier), optimiser, finite = descend(networks, total, gradients, state.optimiser, rates)
-        right = accuracy(scores[0], share, scores[1])
+        right = accuracy(scores[:count], shares[:count, 0], scores[-count:])
         seen = OccupancyHealth(errors[0], errors[1], moved.restarted, moved.left, moved.clipped, right)
         health = jax.tree.map(
             lambda old, new: jnp.where(finite, old + self.health_rate * (new - old), old), state.health, seen
@@ -214,7 +225,7 @@ class OccupancyModel(ClassifierWeights):
             | (health.clipped > self.max_clipped)
         )
         new = OccupancyState(
-            behaviour, model, classifier, averaged(state.readout, classifier, self.average, state.cloud.written),
+            behaviour, model, classifier, averaged(state.readout, classifier, self.average, state.cloud.moves),
             optimiser, cloud, state.low, state.high, health, mass, sick, standard,
         )  # fmt: skip
         here = log_ratio(new.readout, logged.state)
@@ -237,30 +248,65 @@ class OccupancyModel(ClassifierWeights):
     def advance(
         self, state: OccupancyState, logged: Transitions, starts: Array, policy: Policy, discount: Array, key: Array
     ) -> tuple[Cloud, Moved]:
-        """One step of every particle, by the model and β̂ as they stand."""
-        keys = jax.random.split(key, 6)
-        cloud = state.cloud
-        slot = cloud.written % self.ring
-        particles = cloud.ring[slot]
-        anchored = jax.random.uniform(keys[0], (self.particles,)) < self.anchor
-        # proportional to exp c over the batch: a draw of the policy's law as the classifier has it
-        rows = jax.random.categorical(keys[1], log_ratio(state.readout, logged.state), shape=(self.particles,))
-        particles = jnp.where(anchored[:, None], logged.state[rows], particles)
-        action, _ = policy(state.standard.raw(particles)).sample(keys[2])
-        action, clipped = state.behaviour.box(particles, action, self.width)
-        moved, ended = state.model.step(particles, action, logged, jnp.asarray(self.noise, jnp.float32), keys[3])
+        """One step of a slice of the particles of either kind, by the model and β̂ as they stand."""
+        cloud, behaviour, slot = state.cloud, state.behaviour, state.cloud.moves % self.slices
+        keys = jax.random.split(key, 3)
+
+        def put(slices: Array, particles: Array) -> Array:
+            return jax.lax.dynamic_update_index_in_dim(slices, particles, slot, 0)
+
+        here = cloud.policy[slot]
+        action, _ = policy(state.standard.raw(here)).sample(keys[0])
+        action, clipped = behaviour.box(here, action, self.width)
+        ours, restarted, left = self._move(state, logged, starts, here, action, discount, keys[1])
+        theirs = None
+        if cloud.behaviour is not None:
+            here = cloud.behaviour[slot]
+            moved, _, _ = self._move(
+                state, logged, starts, here, behaviour.sample(here, keys[2]), discount, jax.random.fold_in(keys[1], 1)
+            )
+            theirs = put(cloud.behaviour, moved)
+        return Cloud(put(cloud.policy, ours), theirs, cloud.moves + 1), Moved(restarted, left, clipped)
+
+    def _move(
+        self, state: OccupancyState, logged: Transitions, starts: Array, here: Array, action: Array, discount: Array,
+        key: Array,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
+        """Where particles go, and the shares that restarted and that left the data's range."""
+        keys = jax.random.split(key, 3)
+        moved, ended = state.model.step(here, action, logged, jnp.asarray(self.noise, jnp.float32), keys[0])
         reach = self.margin * (state.high - state.low)
         inside = jnp.all((moved >= state.low - reach) & (moved <= state.high + reach), axis=-1)  # not so for NaN
-        again = jax.random.uniform(keys[4], (self.particles,)) < 1.0 - discount
+        again = jax.random.uniform(keys[1], (self.particles,)) < 1.0 - discount
         restart = again | ended | ~inside
-        begin = starts[jax.random.randint(keys[5], (self.particles,), 0, len(starts))]
-        particles = jax.lax.stop_gradient(jnp.where(restart[:, None], begin, moved))
-        ring = jax.lax.dynamic_update_index_in_dim(cloud.ring, particles, slot, 0)
+        begin = starts[jax.random.randint(keys[2], (self.particles,), 0, len(starts))]
         left = jnp.mean(~inside & ~again & ~ended, dtype=jnp.float32)
-        return Cloud(particles, ring, cloud.written + 1), Moved(jnp.mean(restart, dtype=jnp.float32), left, clipped)
+        there = jax.lax.stop_gradient(jnp.where(restart[:, None], begin, moved))
+        return there, jnp.mean(restart, dtype=jnp.float32), left
 
-    def draw(self, cloud: Cloud, key: Array, count: int) -> Array:
-        """Recent particles [count, S], drawn uniformly from what the ring holds."""
+    def examples(self, cloud: Cloud, here: Array, batch: Batch, discount: Array, key: Array) -> tuple[Array, Array]:
+        """States and their shares for the classifier: the policy's particles first, the batch's states last."""
+        count = len(here)
         slot_key, particle_key = jax.random.split(key)
-        slots = jax.random.randint(slot_key, (count,), 0, jnp.minimum(cloud.written, self.ring))
-        return cloud.ring[slots, jax.random.randint(particle_key, (count,), 0, self.particles)]
+        slots = jax.random.randint(slot_key, (count,), 0, jnp.minimum(cloud.moves, self.slices))
+        which = jax.random.randint(particle_key, (count,), 0, self.particles)
+        ours, each = cloud.policy[slots, which], jnp.full(count, 1.0 / count)
+        if cloud.behaviour is None:
+            return jnp.concatenate([ours, here]), against(each, count)
+        none = jnp.zeros(count)
+        shares = [
+            jnp.stack([each, none, none, none], -1),
+            jnp.stack([none, each, none, none], -1),
+            jnp.stack([none, none, discounted(batch, discount), each], -1),
+        ]
+        return jnp.concatenate([ours, cloud.behaviour[slots, which], here]), jnp.concatenate(shares)
+
+
+def discounted(batch: Batch, discount: Array) -> Array:
+    """Shares [B] that turn the batch's rows into the behaviour's own discounted occupancy: γᵗ, and γᵗ/(1−γ) at the
+    last row of an episode that was cut off, which stands for all that would have followed."""
+    if batch.elapsed is None or batch.cut is None:
+        raise SappError("OccupancyModel(paired=True) needs data of whole episodes; use paired=False")
+    follow = batch.cut * discount / jnp.maximum(1.0 - discount, 1e-6)
+    share = jnp.power(discount, batch.elapsed.astype(jnp.float32)) * (1.0 + follow)
+    return share / jnp.sum(share)

@@ -35,13 +35,16 @@ class DeviceData(eqx.Module):
     last: Array
     """Whether a row is the last of its episode: the next row then belongs to another one."""
 
+    elapsed: Array
+    """Steps since the row's episode began."""
+
     @classmethod
     def empty(cls, observation_size: int, action_size: int, discrete: bool = False) -> DeviceData:
         """One row of zeros: enough to trace a program, not to train."""
         observation, scalar = jnp.zeros((1, 1, observation_size)), jnp.zeros((1, 1))
         index, count = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
         action = jnp.zeros((1, 1), jnp.int32) if discrete else jnp.zeros((1, 1, action_size))
-        return cls(observation, action, scalar, observation, scalar, index, count, count, index[0], index > 0)
+        return cls(observation, action, scalar, observation, scalar, index, count, count, index[0], index > 0, index)
 
     @classmethod
     def of(
@@ -73,6 +76,7 @@ class DeviceData(eqx.Module):
             start_counts=jnp.asarray([d.num_episodes for d in datasets], jnp.int32),
             slots=jnp.asarray(slots),
             last=stack([_last(d) for d in datasets], np.bool_),
+            elapsed=stack([_elapsed(d) for d in datasets], np.int32),
         )
 
     def rows(self, dataset: Array, key: Array, count: int) -> tuple[Array, Array]:
@@ -90,13 +94,16 @@ class DeviceData(eqx.Module):
     def at(self, dataset: Array, rows: Array, starts: Array, next_action: bool = False) -> Batch:
         """The transitions at some rows of a dataset and the observations of some of its starts."""
         dataset = self.slots[dataset]
+        terminal = self.terminal[dataset, rows]
         return Batch(
             observation=self.observation[dataset, rows],
             action=self.action[dataset, rows],
             reward=self.reward[dataset, rows],
             next_observation=self.next_observation[dataset, rows],
-            terminal=self.terminal[dataset, rows],
+            terminal=terminal,
             initial_observation=self.observation[dataset, starts],
+            elapsed=self.elapsed[dataset, rows],
+            cut=self.last[dataset, rows] * (1.0 - terminal),
             **(self._next_action(dataset, rows) if next_action else {}),
         )
 
@@ -122,3 +129,9 @@ def _last(dataset: Dataset) -> np.ndarray:
     last = np.zeros(len(dataset), bool)
     last[dataset.episode_ends] = True
     return last
+
+
+def _elapsed(dataset: Dataset) -> np.ndarray:
+    starts = np.asarray(dataset.episode_starts)
+    rows = np.arange(len(dataset))
+    return rows - starts[np.searchsorted(starts, rows, side="right") - 1]

@@ -20,7 +20,17 @@ from sapp.config import build, describe
 from sapp.networks import MLP, TanhGaussian
 from sapp.ratios import DualDICE, FrozenWeights, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights
 from sapp.ratios.behaviour import GaussianBehaviour
-from sapp.ratios.classifier import ADAM, LOG_RATIO_LIMIT, classifier_loss, descend, log_ratio
+from sapp.ratios.classifier import (
+    ADAM,
+    LOG_RATIO_LIMIT,
+    against,
+    averaged,
+    classifier_loss,
+    descend,
+    log_ratio,
+    make_classifier,
+)
+from sapp.ratios.occupancy import discounted
 from sapp.ratios.successor import GaussianSuccessor, LoggedSuccessor, Transitions
 from sapp.spec import Batch, Spec
 
@@ -71,7 +81,7 @@ def errors(problems: list[FiniteProblem], ratio: np.ndarray) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def fitted() -> tuple[Any, np.ndarray, dict]:
-    return fit(OccupancyModel(successor="logged", model_lr=2e-3, width=100.0, **FAST), PROBLEMS, 1500)
+    return fit(OccupancyModel(successor="logged", paired=False, model_lr=2e-3, width=100.0, **FAST), PROBLEMS, 1500)
 
 
 def test_the_exact_ratio_of_finite_problems_is_recovered_with_and_without_terminals(fitted: tuple) -> None:
@@ -129,7 +139,7 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
     each = FiniteProblem(**{**each.__dict__, "discount": discount})
     ends = np.maximum(0.0, 1.0 - each.transition.sum(-1, keepdims=True))
     model = ExactStep(jnp.asarray(np.concatenate([each.transition, ends], -1), jnp.float32))
-    weights = OccupancyModel(hidden=(8,), particles=2048, ring=1, width=1000.0)
+    weights = OccupancyModel(hidden=(8,), particles=2048, slices=1, paired=False, width=1000.0)
 
     @partial(jax.jit, compiler_options=LONG)
     def law(key: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -143,7 +153,7 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
             drawn = jax.random.categorical(start_key, jnp.log(jnp.asarray(each.start)), shape=(2048,))
             cloud, moved = weights.advance(state, logged, jnp.asarray(EYE)[drawn], each.target, discount, key)
             late = step >= 600  # several lives after the start
-            total = total + late * jnp.mean(cloud.particles, axis=0)
+            total = total + late * jnp.mean(cloud.policy[0], axis=0)
             return eqx.tree_at(lambda s: s.cloud, state, cloud), total, restarted + late * moved.restarted
 
         _, total, restarted = jax.lax.fori_loop(0, 1000, body, (state, jnp.zeros(STATES), jnp.float32(0.0)))
@@ -155,31 +165,65 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
     assert (1 - discount) / float(restarted) == pytest.approx(exact.sum(), rel=0.05)
 
 
-@pytest.mark.parametrize("floor", [0.0, 0.2])
-def test_the_classifiers_optimum_is_the_log_ratio(floor: float) -> None:
-    """N(1, 1) against N(0, 1): log ratio s − ½, with a floor log((1−ε)·exp(s − ½) + ε)."""
-    network = MLP(jax.random.PRNGKey(0), 1, (32, 32), 1)
+def test_the_classifiers_optimum_is_the_log_ratio() -> None:
+    """Two kinds, N(1, 1) and N(0, 1): s − ½; four, N(1, 1), N(0, 1), N(−½, 1), N(0, 1): that and −s/2 − ⅛."""
+    shift = jnp.asarray([1.0, 0.0, -0.5, 0.0])
 
-    def body(step: jax.Array, carry: tuple) -> tuple:
-        network, optimiser = carry
-        one, two = jax.random.normal(jax.random.fold_in(jax.random.PRNGKey(1), step), (2, 512, 1))
-        share = jnp.full(512, 1 / 512)
-        loss, gradient = jax.value_and_grad(lambda n: classifier_loss(n[0], one + 1.0, share, two, floor)[0])(
-            (network,)
-        )
+    def body(kinds: int, step: jax.Array, carry: tuple) -> tuple:
+        network, readout, optimiser = carry
+        drawn = jax.random.normal(jax.random.fold_in(jax.random.PRNGKey(1), step), (4, 512, 1)) + shift[:, None, None]
+        states = drawn[:kinds].reshape(-1, 1)
+        shares = jnp.repeat(jnp.eye(kinds), 512, axis=0) / 512
+        loss, gradient = jax.value_and_grad(lambda n: classifier_loss(n[0], states, shares)[0])((network,))
         (network,), optimiser, _ = descend((network,), loss, gradient, optimiser, (2e-3,))
-        return network, optimiser
+        return network, averaged(readout, network, 2e-3, step), optimiser
 
-    run = jax.jit(lambda carry: jax.lax.fori_loop(0, 1500, body, carry), compiler_options=LONG)
-    network, _ = run((network, ADAM.init((network,))))
-    points = np.linspace(-1.5, 2.5, 17, dtype=np.float32)
-    exact = np.log((1.0 - floor) * np.exp(points - 0.5) + floor)
-    np.testing.assert_allclose(log_ratio(network, jnp.asarray(points)[:, None]), exact, atol=0.25)
+    points = np.linspace(-1.5, 2.0, 15, dtype=np.float32)
+    for kinds, exact in ((2, points - 0.5), (4, (points - 0.5) + (-0.5 * points - 0.125))):
+        network = make_classifier(jax.random.PRNGKey(0), 1, (32, 32), kinds, "float32")
+        run = jax.jit(
+            lambda carry, kinds=kinds: jax.lax.fori_loop(0, 1500, partial(body, kinds), carry), compiler_options=LONG
+        )
+        _, readout, _ = run((network, network, ADAM.init((network,))))
+        np.testing.assert_allclose(log_ratio(readout, jnp.asarray(points)[:, None]), exact, atol=0.2)
+
+
+def test_two_kinds_are_logistic_regression() -> None:
+    network = MLP(jax.random.PRNGKey(0), 2, (8,), 2)
+    ours, theirs = jax.random.normal(jax.random.PRNGKey(1), (2, 6, 2))
+    share = jax.nn.softmax(jnp.arange(6.0))
+    loss, scores = classifier_loss(network, jnp.concatenate([ours, theirs]), against(share, 6))
+    c = scores[:6], scores[6:]
+    expected = jnp.sum(share * jax.nn.softplus(-c[0])) + jnp.mean(jax.nn.softplus(c[1]))
+    assert float(loss) == pytest.approx(float(expected), rel=1e-6)
+    np.testing.assert_allclose(scores, log_ratio(network, jnp.concatenate([ours, theirs])), rtol=1e-6)
+
+
+def test_a_classifier_is_averaged_over_an_eighth_of_its_steps_and_then_over_so_many() -> None:
+    networks = [MLP(jax.random.PRNGKey(seed), 1, (2,), 2) for seed in range(2)]
+    for steps, share in ((0, 1.0), (8, 0.5), (72, 0.1), (1000, 0.05)):
+        mean = averaged(networks[0], networks[1], 0.05, jnp.int32(steps))
+        for found, old, new in zip(*map(jax.tree.leaves, (mean, *networks)), strict=True):
+            np.testing.assert_allclose(found, (1 - share) * old + share * new, rtol=1e-5, atol=1e-7)
+
+
+def test_the_datas_own_discounted_occupancy_is_a_weighting_of_its_rows() -> None:
+    """Two episodes: one of three rows that ends in a terminal, one of two that is cut off. Each would have mass
+    Σγᵗ: 1 + γ + γ² for the first, 1/(1−γ) for the second."""
+    elapsed, cut = jnp.asarray([0, 1, 2, 0, 1]), jnp.asarray([0.0, 0.0, 0.0, 0.0, 1.0])
+    zero = jnp.zeros(5)
+    batch = Batch(zero, zero, zero, zero, zero, zero, elapsed=elapsed, cut=cut)
+    share = np.asarray(discounted(batch, jnp.float32(0.8)))
+    weight = np.array([1.0, 0.8, 0.64, 1.0, 0.8 / 0.2])
+    np.testing.assert_allclose(share, weight / weight.sum(), rtol=1e-5)
+    assert weight[3:].sum() == pytest.approx(1 / 0.2)
+    with pytest.raises(SappError, match="paired=False"):
+        discounted(Batch(zero, zero, zero, zero, zero, zero), jnp.float32(0.8))
 
 
 def test_log_ratios_are_bounded() -> None:
-    network = MLP(jax.random.PRNGKey(0), 1, (4,), 1, bias=1e9)
-    assert float(log_ratio(network, jnp.zeros((1, 1)))[0]) == LOG_RATIO_LIMIT
+    network = MLP(jax.random.PRNGKey(0), 1, (4,), 2, scale=1e9)
+    assert abs(float(log_ratio(network, jnp.ones((1, 1)))[0])) == LOG_RATIO_LIMIT
 
 
 def test_the_box_keeps_actions_within_two_standard_deviations_and_the_bounds() -> None:
@@ -255,12 +299,13 @@ def batch_of(seed: int, count: int = 64) -> Batch:
     state = rng.normal(size=(count, 2)).astype(np.float32)
     action = np.clip(0.2 * rng.normal(size=(count, 1)), -1, 1).astype(np.float32)
     arrays = state, action, state[:, 0], state + 0.1 * action, np.zeros(count, np.float32), state[::-1].copy()
-    return Batch(*map(jnp.asarray, arrays))
+    elapsed = np.arange(count, dtype=np.int32) % 8
+    return Batch(*map(jnp.asarray, arrays), elapsed=jnp.asarray(elapsed), cut=jnp.asarray(elapsed == 7, jnp.float32))
 
 
 SMALL_SPEC = Spec(2, 1, jnp.zeros(2), jnp.ones(2))
 SMALL = {
-    "model": OccupancyModel(hidden=(8,), particles=32, ring=4, f=LogMinMax(0.25, 0.5)),
+    "model": OccupancyModel(hidden=(8,), particles=32, slices=4, f=LogMinMax(0.25, 0.5)),
     "infonce": OccupancyInfoNCE(hidden=(8,), features=8, f=LogMinMax(0.25, 0.5)),
 }
 
@@ -300,12 +345,16 @@ def test_estimators_start_at_one_and_give_f_of_their_ratio(name: str, step: Any)
     assert weights.max() == pytest.approx(0.75, abs=1e-5)
 
 
-def test_particles_fill_the_ring_and_stay_in_range(step: Any) -> None:
-    state, _, _ = run_steps(step, SMALL["model"], 9)
-    assert int(state.cloud.written) == 9
-    np.testing.assert_array_equal(state.cloud.ring[8 % 4], state.cloud.particles)
+def test_particles_move_slice_by_slice_and_stay_in_range(step: Any) -> None:
+    before, after = (run_steps(step, SMALL["model"], count)[0].cloud for count in (9, 10))
+    assert int(after.moves) == 10
+    for old, new in ((before.policy, after.policy), (before.behaviour, after.behaviour)):
+        moved = np.any(np.asarray(old != new), axis=(1, 2))
+        assert list(moved) == [False, True, False, False]  # the tenth step moves slice 9 % 4
+    state = run_steps(step, SMALL["model"], 10)[0]
     reach = 0.1 * (state.high - state.low)
-    assert np.all((state.cloud.ring >= state.low - reach) & (state.cloud.ring <= state.high + reach))
+    for slices in (after.policy, after.behaviour):
+        assert np.all((slices >= state.low - reach) & (slices <= state.high + reach))
 
 
 def test_clipping_says_how_far_the_policy_has_left_the_data(step: Any) -> None:
@@ -342,7 +391,7 @@ def test_a_broken_batch_is_survived(name: str, step: Any) -> None:
     [
         (lambda: OccupancyModel(successor="mean"), "gaussian or logged"),
         (lambda: OccupancyModel(particles=0), "particles"),
-        (lambda: OccupancyModel(anchor=2.0), "anchor"),
+        (lambda: OccupancyModel(average=2.0), "average"),
         (lambda: OccupancyModel(hidden=()), "hidden"),
         (lambda: OccupancyInfoNCE(tau=-1.0), "tau"),
         (lambda: OccupancyInfoNCE(precision="fp8"), "precision"),
@@ -356,7 +405,7 @@ def test_unusable_settings_are_refused_by_name(make: Any, words: str) -> None:
 @pytest.mark.parametrize(
     "weights",
     [
-        OccupancyModel(successor="logged", anchor=0.25, hidden=(8,)),
+        OccupancyModel(successor="logged", average=0.25, paired=False, hidden=(8,)),
         OccupancyInfoNCE(features=8, tau=0.1),
         FrozenWeights(OccupancyModel(noise=0.0), 7),
     ],

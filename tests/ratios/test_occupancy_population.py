@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 
 from sapp.data import Dataset
-from sapp.experiments.ratio_problems import Corridors, make_problem, simulate
+from sapp.experiments.ratio_problems import Corridors, Finite, make_problem, simulate
 from sapp.experiments.state_ratios import MovingPolicy
 from sapp.ratios import Control, FrozenWeights, OccupancyInfoNCE, OccupancyModel, StateWeights, control
+from sapp.spec import Batch
 from sapp.training import checkpoint
 from sapp.training.device_data import DeviceData, spec_of
 from sapp.training.phases import Phase
 from sapp.training.population import Learner, Member, Population
 
 WEIGHTS = {
-    "model": OccupancyModel(hidden=(8,), particles=16, ring=4),
+    "model": OccupancyModel(hidden=(8,), particles=16, slices=4),
     "infonce": OccupancyInfoNCE(hidden=(8,), features=4),
 }
 PHASE = Phase("joint", 8)
@@ -121,3 +122,39 @@ def test_the_frozen_control_never_learns_and_the_others_do() -> None:
         assert isinstance(weights, Control)
         state, _ = weights.update(jnp.float32(7.0), None, None, None, None)
         assert float(state) == (7.0 if kind == "frozen" else 8.0)
+
+
+def test_paired_particles_recover_the_exact_ratio_of_a_finite_problem_from_episodes() -> None:
+    """Episodes with terminals and time-outs, a policy away from the behaviour's; two independent ways to its ratio."""
+    problem = make_problem("finite")
+    assert isinstance(problem.place, Finite)
+    logs = simulate(problem.place, problem.logging(), 256, 200, seed=0).dataset("finite")
+    states = len(problem.place.reward)
+    visits = np.bincount(logs.observation.argmax(1), minlength=states) / len(logs)
+    found = {}
+    for paired in (True, False):
+        weights = OccupancyModel(
+            successor="logged", paired=paired, hidden=(32, 32), behaviour_lr=1e-3, classifier_lr=1e-3, model_lr=2e-3,
+            width=100.0,
+        )  # fmt: skip
+        algorithm = MovingPolicy(
+            behaviour=problem.behaviour,
+            direction=np.asarray(problem.direction, np.float32),
+            shift=1.0,
+            discount=0.95,
+            weights=weights,
+        )
+        learning = Population([Member("0", algorithm, 0, 0)], DeviceData.of([logs]), [spec_of(logs)])
+        phase = Phase("joint", 1500, weighted=False)
+        learner = learning.init()
+        learner, _ = learning.run(learner, learning.empty_sums(learner, phase), phase, 1500)
+        ratio = jax.tree.map(lambda leaf: leaf[0], learner.ratio)
+        eye, zero = jnp.eye(states), jnp.zeros(states)
+        found[paired] = np.asarray(weights.ratio(ratio, Batch(eye, zero[:, None], zero, eye, zero, eye), None))
+    exact = problem.place.ratio(problem.policy(1.0), visits, 0.95)
+    errors = {
+        paired: np.sqrt(np.sum(visits * (each - exact) ** 2) / np.sum(visits * exact**2))
+        for paired, each in found.items()
+    }
+    print("\nrelative errors, paired and not", errors)
+    assert max(errors.values()) < 0.1

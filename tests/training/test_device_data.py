@@ -118,3 +118,14 @@ def test_spec_holds_the_datasets_statistics_with_a_floor_on_the_deviation() -> N
     assert (spec.observation_size, spec.action_size) == (2, 1)
     np.testing.assert_allclose(spec.observation_mean, [1.5, 7.0])
     np.testing.assert_allclose(spec.observation_std, [np.std(np.arange(4)), 1e-3], rtol=1e-6)
+
+
+def test_rows_know_when_they_are_in_their_episode_and_whether_it_was_cut_off_there() -> None:
+    """Episodes of three rows (a terminal), two (a time-out) and one (the end of the data)."""
+    terminal = np.array([0, 0, 1, 0, 0, 0], bool)
+    timeout = np.array([0, 0, 0, 0, 1, 0], bool)
+    observation = np.arange(7.0)[:, None]
+    rows = Dataset(observation[:-1], np.zeros((6, 1)), np.zeros(6), observation[1:], terminal, timeout)
+    batch = DeviceData.of([rows]).at(jnp.int32(0), jnp.arange(6), jnp.zeros(6, jnp.int32))
+    np.testing.assert_array_equal(batch.elapsed, [0, 1, 2, 0, 1, 0])
+    np.testing.assert_array_equal(batch.cut, [0, 0, 0, 0, 1, 1])
