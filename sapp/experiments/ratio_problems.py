@@ -346,8 +346,9 @@ def make_problem(name: str, policies: Path | None = None) -> Problem:
     if name == "finite":
         return Problem(name, finite_system(), TableBehaviour(jnp.asarray(_finite_means())), np.ones(1))
     if name == "halfcheetah":
-        signs = np.where(np.random.default_rng(0).random(6) < 0.5, -1.0, 1.0)
-        return Problem(name, name, _network(policies) if policies else _linear(17, 6), signs)
+        # of length 1: six actions moved by 4σ each are 9.8σ away, and then true samples themselves cannot be ranked
+        direction = np.where(np.random.default_rng(0).random(6) < 0.5, -1.0, 1.0) / np.sqrt(6.0)
+        return Problem(name, name, _network(policies) if policies else _linear(17, 6), direction)
     raise SappError(f"problem {name!r} is unknown: use one of {', '.join(NAMES)}")
 
 
