@@ -236,7 +236,7 @@ def _stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(stack, *trees)
 
 
-@partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # runs once: a quarter of the time to compile
+@jax.jit
 def _init(algorithm: Algorithm, keys: Array, spec: Spec) -> Learner:
     def init(algorithm: Algorithm, key: Array, spec: Spec) -> tuple[Any, Any]:
         base_key, ratio_key = jax.random.split(jax.random.fold_in(key, 0))
