@@ -19,6 +19,7 @@ from sapp.algorithms.actor_critic import (
     temperature_loss,
 )
 from sapp.algorithms.base import Algorithm, Metrics
+from sapp.backend import on_cuda
 from sapp.errors import SappError, check_ranges
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
 from sapp.networks.mlp import check_precision
@@ -149,7 +150,7 @@ class CQL(Algorithm):
 
     def _fused(self, batch: Batch) -> bool:
         """Whether the fused kernel serves this problem; asked for and unfit is an error."""
-        if self.kernel == "xla" or (self.kernel == "auto" and (self.precision != "bf16" or not _on_cuda())):
+        if self.kernel == "xla" or (self.kernel == "auto" and (self.precision != "bf16" or not on_cuda())):
             return False
         from sapp.kernels import conservative  # not before it is needed: Pallas is slow to import
 
@@ -223,14 +224,10 @@ def fused_critic_gradient(
         log_probs,
         target,
         coefficient * weights / target.shape[0],
-        interpret=not _on_cuda(),
+        interpret=not on_cuda(),
     )
     gradient = jax.tree.unflatten(jax.tree.structure(critics), jax.tree.leaves(found.layers))
     return _total(found.value, found.log_sum_exp - found.value, target, weights, coefficient), gradient
-
-
-def _on_cuda() -> bool:
-    return jax.default_backend() in ("gpu", "cuda")
 
 
 def critic_gradient(

@@ -5,7 +5,7 @@
 
 ``POLICIES`` and the data are those of ``sapp.experiments.medium``. Each algorithm is a run folder of its own
 (``OUT/td3bc``), all its datasets and seeds one population a shape; algorithms joined by ``+`` (``td3bc+iql``) share a
-folder and train side by side, which takes a GPU little longer than one of them. A state-aware variant is two folders
+folder and train side by side in one program. A state-aware variant is two folders
 (``OUT/sa-td3bc/shared`` and ``joint``): the phases that its columns share are trained once and forked. Called again
 with the same ``--out`` it resumes.
 

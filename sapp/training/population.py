@@ -16,6 +16,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from sapp.algorithms import Algorithm
+from sapp.backend import on_cuda
 from sapp.networks import Policy
 from sapp.ratios.base import Metrics
 from sapp.spec import Batch, Spec
@@ -168,7 +169,7 @@ def run_together(
     found, totals = list(learners), list(sums)
     kinds = [_kind(phase, population.has_ratio) for population in populations]
     busy = [i for i, kind in enumerate(kinds) if kind[0] or kind[1]]
-    alone = [i for i in busy if populations[i].mesh is not None or populations[i].stream is not None or not _on_gpu()]
+    alone = [i for i in busy if populations[i].mesh is not None or populations[i].stream is not None or not on_cuda()]
     rest = [i for i in busy if i not in alone]
     for chosen in [[i] for i in alone] + [rest[i : i + TOGETHER] for i in range(0, len(rest), TOGETHER)]:
         first = populations[chosen[0]]
@@ -433,14 +434,10 @@ _run = jax.jit(_loop, **COMPILED)
 _run_on_gpu = jax.jit(_loop, **COMPILED, compiler_options=SIDE_BY_SIDE)
 
 
-def _on_gpu() -> bool:
-    return jax.default_backend() in ("gpu", "cuda")
-
-
 def _dispatch(
     kinds: tuple[Kind, ...], mesh: Mesh | None, stride: int, steps: int, groups: tuple[Group, ...],
     learners: tuple[Learner, ...], sums: tuple[Sums, ...],
 ) -> tuple[tuple[Learner, ...], tuple[Sums, ...]]:  # fmt: skip
     stride = stride if steps % stride == 0 else 1
-    run = _run_on_gpu if _on_gpu() else _run
+    run = _run_on_gpu if on_cuda() else _run
     return run(kinds, mesh, stride, groups, learners, sums, jnp.int32(steps // stride))

@@ -295,7 +295,7 @@ def test_populations_side_by_side_learn_what_they_learn_alone(monkeypatch: pytes
     """As a GPU takes them: unlike shapes, with and without a ratio, in one program."""
     mine = [population(members(Uniform())), population(members(DICE)[:3])]
     alone = [run(each, 5) for each in mine]
-    monkeypatch.setattr(compiled, "_on_gpu", lambda: True)
+    monkeypatch.setattr(compiled, "on_cuda", lambda: True)
     learners = [each.init() for each in mine]
     sums = [each.empty_sums(learner, JOINT) for each, learner in zip(mine, learners, strict=True)]
     together = zip(*compiled.run_together(mine, learners, sums, JOINT, 5), strict=True)
