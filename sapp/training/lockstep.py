@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -12,6 +14,7 @@ from jax import Array
 
 from sapp.errors import SappError
 from sapp.networks import Policy
+from sapp.training import beside
 from sapp.training.population import Population
 
 EPSILON = 0.001
@@ -136,6 +139,7 @@ class Evaluator:
         from sapp.evaluation.rollouts import evaluate
 
         found: list[Evaluation] = []
+        screens: dict[str, list[Callable[[], list[Evaluation]]]] = {}
         for population, actors, indices in zip(populations, policies, self._plan.groups(), strict=True):
             by_place: dict[tuple[str, str | None], list[int]] = {}
             for position, member in enumerate(population.members):
@@ -147,7 +151,9 @@ class Evaluator:
                 rows = np.asarray(positions)
                 chosen = jax.tree.map(lambda leaf, rows=rows: leaf[rows], actors)
                 if problem.frame is not None:
-                    found += self._play_frames(chosen, problem, [indices[p] for p in positions], episodes, seed)
+                    own = [indices[position] for position in positions]
+                    task = partial(self._play_frames, chosen, problem, own, episodes, seed)
+                    screens.setdefault(str(problem.environment), []).append(task)
                     continue
                 low, high = np.asarray(problem.action_low), np.asarray(problem.action_high)
 
@@ -160,9 +166,13 @@ class Evaluator:
 
                 returns, lengths = evaluate(act, self.environment(problem), len(positions), episodes, seed)
                 for position, member_returns, member_lengths in zip(positions, returns, lengths, strict=True):
-                    task = base_name(problem.environment or "")
-                    scores = normalized_score(task, member_returns) if task else None
+                    known = base_name(problem.environment or "")
+                    scores = normalized_score(known, member_returns) if known else None
                     found.append(Evaluation(indices[position], member_returns, member_lengths, scores))
+        # Games side by side where an accelerator computes the policies: what remains is emulation, and waiting.
+        with ThreadPoolExecutor(max(1, len(screens)) if beside.worthwhile() else 1) as pool:
+            for tasks in pool.map(lambda game: [play() for play in game], screens.values()):
+                found += [one for some in tasks for one in some]
         return sorted(found, key=lambda evaluation: evaluation.member)
 
     def _play_frames(

@@ -268,7 +268,7 @@ class _Loop:
                     "Try a smaller learning rate or a larger alpha"
                 )
             if step == boundary and self._evaluation_due(step, phase, start, last=step == total):
-                self.aside.do(self._playing(step))
+                self._play(step)
             stopping = step < total and self.stopping()
             if stopping or step == end or self._due(step, start, plan.checkpoint_every):
                 # After the evaluation that was due here: a resume from this checkpoint would not catch up on it.
@@ -327,13 +327,15 @@ class _Loop:
         every = self.run.plan.eval_every
         return bool(every and phase.base and (last or self._due(step, start, every)))
 
-    def _playing(self, step: int) -> Callable[[], None]:
-        """The evaluation of the members as they are now, to be done at any time."""
+    def _play(self, step: int) -> None:
+        """Evaluate the members as they are now."""
         plan, updates = self.run.plan, int(self.learners[0].updates)
         actors = [
             population.actors(learner) for population, learner in zip(self.populations, self.learners, strict=True)
         ]
-        if self.aside.threaded:
+        # Convolutions are slow on the processor: policies of frames stay where they are, and training waits for them.
+        apart = self.aside.threaded and all(problem.frame is None for problem in plan.problems)
+        if apart:
             actors = beside.on_host(actors)
 
         def play() -> None:
@@ -342,7 +344,10 @@ class _Loop:
             self.tracks.evaluations(rows)
             self.view.evaluated(step, rows)
 
-        return play
+        if apart:
+            self.aside.do(play)
+        else:
+            play()
 
     def _saving(self, step: int) -> Callable[[], None]:
         """The checkpoint of the members as they are now; where training goes on meanwhile, from a copy."""
