@@ -6,8 +6,9 @@
 First every game is played by an online DQN that logs its replay (Dopamine's protocol; ``OUT/logs``). Then one run
 trains the shared phases of SA-CQL (CQL alone, then the ratio of its policy), another forks it into SA-CQL and all its
 controls, CQL among them, and a third trains REM for as many updates. What is finished is not done again; what a time
-limit stopped goes on where it was. ``results.md`` has final and best returns beside the paper's table, ``curves.csv``
-every evaluation.
+limit stopped goes on where it was. ``--part`` lets two processes train CQL's family and REM side by side.
+``results.md`` has final and best returns beside the paper's table and SA-CQL's lead over every other column with
+intervals, ``curves.csv`` every evaluation, ``curves.png`` a picture of them.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from sapp.algorithms.presets import preset
 from sapp.config import override
 from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
+from sapp.evaluation.statistics import seeds_and_episodes
 from sapp.experiments.baselines import STOPPED, Clock, run_job
 from sapp.experiments.grid import CONTROLS, Family, Grid, Maker, Scale, changed
 from sapp.experiments.paper import TABLE_2
-from sapp.files import write_text
+from sapp.files import write_aside, write_text
 from sapp.online import dqn
 from sapp.online.frames_log import EPISODES
 from sapp.ratios import control
@@ -101,7 +103,8 @@ def column(kind: str, settings: Mapping[str, Any], fallback: bool = True) -> Mak
 
 def train(options: argparse.Namespace, data: Sequence[FrameDataset]) -> None:
     """The three runs, each begun, continued or left as it is."""
-    clock = Clock(options.minutes, 3)
+    parts = ("cql", "rem") if options.part == "all" else (options.part,)
+    clock = Clock(options.minutes, 2 * ("cql" in parts) + ("rem" in parts))
     every = max(1, options.steps // options.evaluations)
     shared: dict[str, Any] = {
         "seeds": options.seeds, "eval_episodes": options.eval_episodes, "eval_max_steps": options.eval_max_steps,
@@ -110,14 +113,15 @@ def train(options: argparse.Namespace, data: Sequence[FrameDataset]) -> None:
     pretrain, ratio, joint = sapp.sa_protocol(options.steps, options.pretrain, options.ratio)
     columns = {name: column(kind, options.settings) for name, kind in CONTROLS.items()}
     games: Any = data
-    real = {"SA-CQL": columns["SA-CQL"]}
-    ready = run_job(options.out / "shared", games, real, clock, phases=(pretrain, ratio), eval_every=0, **shared)
-    if ready:
-        run_job(
-            options.out / "joint", games, columns, clock, phases=(joint,), start_from=options.out / "shared",
-            eval_every=every, **shared,
-        )  # fmt: skip
-    if not clock.over:
+    if "cql" in parts:
+        real = {"SA-CQL": columns["SA-CQL"]}
+        ready = run_job(options.out / "shared", games, real, clock, phases=(pretrain, ratio), eval_every=0, **shared)
+        if ready:
+            run_job(
+                options.out / "joint", games, columns, clock, phases=(joint,), start_from=options.out / "shared",
+                eval_every=every, **shared,
+            )  # fmt: skip
+    if "rem" in parts and not clock.over:
         rem = {REM_COLUMN: lambda dataset: changed(preset("rem", dataset), options.settings)}
         steps = options.pretrain + options.steps
         run_job(options.out / "rem", games, rem, clock, steps=steps, eval_every=every, **shared)
@@ -132,15 +136,18 @@ def evaluations(out: Path) -> list[dict[str, Any]]:
                 chosen, log, seed = row["member"].split("/")
                 # REM's steps count from the start of training, those of the fork from its own
                 found.append({"log": log, "column": chosen, "seed": int(seed), "step": int(row["step"]), "run": name,
-                              "return": float(row["return_mean"])})  # fmt: skip
+                              "return": float(row["return_mean"]),
+                              "returns": [float(each) for each in row["returns"].split(";") if each]})  # fmt: skip
     return sorted(found, key=lambda row: (row["log"], row["column"], row["seed"], row["step"]))
 
 
 def report(out: Path, games: Sequence[str], pretrain: int) -> str:
-    """Write results.md and curves.csv; returns the text."""
+    """Write results.md, curves.csv and curves.png; returns the text."""
     rows = evaluations(out)
     if not rows:
         raise SappError(f"{out}: nothing was evaluated yet; run the experiment first")
+    drawn: dict[str, dict[str, dict[int, list[tuple[int, float]]]]] = {}
+    leads = ["| game | SA-CQL − | final, 95 % interval |", "|---|---|---|"]
     lines = ["game,column,seed,updates,return"]
     text = ["| game | column | seeds | updates | final | best | paper |", "|---|---|---|---|---|---|---|"]
     logs = []
@@ -154,6 +161,8 @@ def report(out: Path, games: Sequence[str], pretrain: int) -> str:
             for seed, curve in curves.items():
                 lines += [f"{game},{chosen},{seed},{updates},{value:g}" for updates, value in curve]
             if curves:
+                drawn.setdefault(game, {})[chosen] = curves
+                leads += _lead(game, chosen, mine)
                 final, best = ([function(curve) for curve in curves.values()] for function in (_final, _best))
                 last = min(curve[-1][0] for curve in curves.values())
                 paper = TABLE_2.get(game.lower(), {}).get(chosen)
@@ -161,10 +170,48 @@ def report(out: Path, games: Sequence[str], pretrain: int) -> str:
                     f"| {game} | {chosen} | {len(curves)} | {last:,} | {_spread(final)} | {_spread(best)} | "
                     f"{f'{paper[0]:g} ± {paper[1]:g}' if paper else '–'} |"
                 )
-    body = "\n".join(["\n".join(logs), "", "\n".join(text), ""])
+    body = "\n".join(["\n".join(logs), "", "\n".join(text), "", "\n".join(leads), ""])
     write_text(out / "curves.csv", "\n".join(lines) + "\n")
     write_text(out / "results.md", body)
+    _draw(drawn, out / "curves.png")
     return body
+
+
+def _lead(game: str, other: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """SA-CQL's lead over a column at the last evaluation, paired by seed and start, as a line of the table."""
+    if other == "SA-CQL":
+        return []
+    returns = {}
+    for name in ("SA-CQL", other):
+        own = [row for row in rows if row["column"] == name]
+        last = {seed: max(row["step"] for row in own if row["seed"] == seed) for seed in {row["seed"] for row in own}}
+        returns[name] = {row["seed"]: row["returns"] for row in own if row["step"] == last[row["seed"]]}
+    seeds = sorted(returns["SA-CQL"].keys() & returns[other].keys())
+    pairs = [(returns["SA-CQL"][seed], returns[other][seed]) for seed in seeds]
+    if not pairs or len({len(each) for pair in pairs for each in pair}) != 1 or not pairs[0][0]:
+        return []
+    found = seeds_and_episodes(np.array([np.subtract(*pair) for pair in pairs]), seed=0)
+    return [f"| {game} | {other} | {found.estimate:+.4g} ({found.low:.4g} to {found.high:.4g}) |"]
+
+
+def _draw(games: Mapping[str, Mapping[str, Mapping[int, Sequence[tuple[int, float]]]]], path: Path) -> None:
+    """Learning curves: a panel a game, a colour a column, the mean over seeds and their range."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(games), 3.6), layout="constrained")
+    FigureCanvasAgg(figure)  # a canvas of its own: pyplot would keep global state
+    for axis, (game, columns) in zip(figure.subplots(1, len(games), squeeze=False)[0], games.items(), strict=True):
+        for number, (name, seeds) in enumerate(columns.items()):
+            updates = sorted(set.intersection(*({at for at, _ in curve} for curve in seeds.values())))
+            values = np.array([[dict(curve)[at] for at in updates] for curve in seeds.values()])
+            thousands = np.array(updates) / 1e3
+            axis.plot(thousands, values.mean(0), color=f"C{number}", marker=".", label=name)
+            axis.fill_between(thousands, values.min(0), values.max(0), color=f"C{number}", alpha=0.12, linewidth=0)
+        axis.set(title=game, xlabel="updates (thousands)", ylabel="return")
+        axis.grid(alpha=0.3)
+    figure.get_axes()[0].legend(fontsize=8)
+    write_aside(path, lambda aside: figure.savefig(aside, format="png", dpi=130))
 
 
 def _curves(rows: Sequence[Mapping[str, Any]], pretrain: int) -> dict[int, list[tuple[int, float]]]:
@@ -221,6 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--eval-episodes", type=int, default=10)
     parser.add_argument("--eval-max-steps", type=_number, help="cut episodes of evaluation (default: 27,000 steps)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a hyper-parameter of all")
+    parser.add_argument("--part", choices=("all", "cql", "rem"), default="all", help="what is trained (default: all)")
     parser.add_argument("--logs-only", action="store_true")
     parser.add_argument("--report", action="store_true", help="only write the tables of what is there")
     options = parser.parse_args(arguments)
@@ -234,6 +282,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         frames = [one for one in data if isinstance(one, FrameDataset)]
         print(f"loaded {sum(len(one) for one in frames):,} rows in {time.monotonic() - began:.0f} s", flush=True)
         train(options, frames)
+        if options.part != "all":
+            return
     print(report(options.out, options.games, options.pretrain))
 
 

@@ -21,8 +21,10 @@ HEADER = "step,updates,member,episodes,return_mean,return_std,score_mean,score_s
 
 
 def write(path: Path, rows: list[tuple[int, str, float]]) -> None:
+    """Two episodes each, one point below and one above the mean."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(HEADER + "".join(f"{step},{step},{member},2,{value},0,,,10,\n" for step, member, value in rows))
+    lines = [f"{step},{step},{member},2,{value},1,,,10,{value - 1};{value + 1}\n" for step, member, value in rows]
+    path.write_text(HEADER + "".join(lines))
 
 
 @pytest.fixture
@@ -50,6 +52,11 @@ def test_final_and_best_by_hand(out: Path) -> None:
     # the checkpoint at which a time limit stopped a run is its last
     assert "| Pong | REM | 1 | 150 | 6 ± 0 | 7 ± 0 | 10.1 ± 3.3 |" in text
     assert "640 steps of an online DQN, 3 episodes; mean return -3 over all, 15 over the last tenth, best 15" in text
+    # seed 0 alone has both: 3 − (−4), and 3 − 6 from where REM was stopped; paired episodes leave nothing over
+    assert "| Pong | CQL | +7 (7 to 7) |" in text
+    assert "| Pong | REM | -3 (-3 to -3) |" in text
+    assert "| Pong | SA-CQL | +" not in text
+    assert (out / "curves.png").read_bytes()[:4] == b"\x89PNG"
     assert (out / "results.md").read_text() == text
     curves = (out / "curves.csv").read_text().splitlines()
     assert curves[:3] == ["game,column,seed,updates,return", "Pong,CQL,0,120,-2", "Pong,CQL,0,220,-4"]

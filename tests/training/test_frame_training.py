@@ -20,8 +20,8 @@ from sapp.data.frame_files import load_frames, save_frames
 from sapp.data.frames import FrameDataset
 from sapp.environments.catch import behaviour_logs
 from sapp.errors import SappError
-from sapp.ratios import DualDICE, LogMinMax, control
-from sapp.training import Run
+from sapp.ratios import DualDICE, LogMinMax, Uniform, control
+from sapp.training import Run, beside
 from sapp.training import loop as loop_module
 from sapp.training import streaming as streaming_module
 from sapp.training.device_frames import DeviceFrames, frame_spec
@@ -213,6 +213,24 @@ def test_an_interrupted_run_resumes_with_the_same_bits(tmp_path: Path, monkeypat
     assert learned(resumed) == learned(straight)
     assert resumed.evaluations() == straight.evaluations()
     assert {row["member"] for row in resumed.final_and_best()} == {"rem/catch/0"}
+
+
+def test_games_are_played_alike_side_by_side_and_one_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two populations that share a game's emulators, as beside an accelerator and as on a processor."""
+    algorithms = {"rem": REM(ensemble=3, network=TINY, batch_size=4), "cql": replace(SA, weights=Uniform())}
+
+    def train(folder: str) -> Run:
+        return sapp.train(
+            algorithms, behaviour_logs(8), steps=2, out=tmp_path / folder, log_every=1, eval_every=1, eval_episodes=3,
+            seeds=2, progress=False,
+        )  # fmt: skip
+
+    alone = train("alone").evaluations()
+    monkeypatch.setattr(beside, "worthwhile", lambda: True)
+    assert train("beside").evaluations() == alone
+    assert len({row["member"] for row in alone}) == 4
 
 
 def test_frames_and_algorithms_must_match(tmp_path: Path) -> None:
