@@ -2,6 +2,7 @@
 
     python bench/atari.py --members 12 --batch 32 64 --precision tf32 bf16 --frames 1_000_000
     python bench/atari.py --members 1 12 --methods patches conv --seconds 3 --d3rlpy
+    python bench/atari.py --members 60 --columns 1 5 --algorithms sa-discrete-cql --batch 32 --precision bf16
 
 Frames are synthetic (their content does not change the work). ``memory`` is what the frames take on the device beside
 their raw bytes; ``peak`` is the device's peak until then. Needs NumPy, JAX, equinox and optax; --d3rlpy also PyTorch
@@ -57,14 +58,15 @@ def peak() -> int | None:
     return None if found is None else int(found)
 
 
-def measure(chosen: Any, members: int, data: Any, spec: Any, seconds: float) -> dict[str, Any]:
+def measure(chosen: Any, members: int, columns: int, data: Any, spec: Any, seconds: float) -> dict[str, Any]:
     """Compile, then time three stretches of about a third of ``seconds`` each."""
     from rate import measure as timed
 
     from sapp.training.phases import Phase
     from sapp.training.population import Member, Population
 
-    population = Population([Member(str(i), chosen, 0, i) for i in range(members)], data, [spec])
+    lanes = max(1, members // columns)
+    population = Population([Member(str(i), chosen, 0, i % lanes) for i in range(members)], data, [spec])
     rate, compiled = timed(population, Phase("joint", 0), seconds / 3)
     return {"steps_per_second": rate, "run_steps_per_second": rate * members, "compile_seconds": compiled}
 
@@ -106,6 +108,7 @@ def measure_d3rlpy(batch: int, seconds: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, nargs="+", default=[12])
+    parser.add_argument("--columns", type=int, nargs="+", default=[1], help="members that share a batch")
     parser.add_argument("--batch", type=int, nargs="+", default=[64])
     parser.add_argument("--algorithms", nargs="+", default=["discrete-cql", "sa-discrete-cql"])
     parser.add_argument("--precision", nargs="+", default=["tf32"])
@@ -140,18 +143,18 @@ def main() -> None:
             rate = measure_d3rlpy(batch, options.seconds)
             print(f"d3rlpy DiscreteCQL   1 member, batch {batch}: {rate:9,.1f} steps/s", flush=True)
             note({"algorithm": "d3rlpy", "batch": batch, "steps_per_second": rate})
-        for name, members, precision, method in itertools.product(
-            options.algorithms, options.members, options.precision, options.methods
+        for name, members, columns, precision, method in itertools.product(
+            options.algorithms, options.members, options.columns, options.precision, options.methods
         ):
-            row = measure(algorithm(name, batch, precision, method), members, data, spec, options.seconds)
+            row = measure(algorithm(name, batch, precision, method), members, columns, data, spec, options.seconds)
             print(
-                f"{name:16} {members:3} members, batch {batch}, {precision:7} {method:7}: "
+                f"{name:16} {members:3} members in {columns} columns, batch {batch}, {precision:7} {method:7}: "
                 f"{row['run_steps_per_second']:9,.0f} run-steps/s, {row['steps_per_second']:8,.1f} steps/s each "
                 f"(compile {row['compile_seconds']:.0f} s, peak {(peak() or 0) / 2**30:.2f} GiB)",
                 flush=True,
             )
-            note({"algorithm": name, "members": members, "batch": batch, "precision": precision, "method": method,
-                  "peak_bytes": peak(), **row})  # fmt: skip
+            note({"algorithm": name, "members": members, "columns": columns, "batch": batch, "precision": precision,
+                  "method": method, "peak_bytes": peak(), **row})  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -90,6 +90,10 @@ class Population:
         self._keys = jnp.stack([jax.random.PRNGKey(member.seed) for member in members])
         self._logged: dict[Kind, tuple[str, ...]] = {}
         self.mesh = _mesh(len(self.members)) if self.stream is None else None
+        self.columns = 1
+        """So many members on end share each batch; see ``columns_of``."""
+        if on_cuda() and self.mesh is None and isinstance(data, DeviceFrames):
+            self.columns = columns_of([(member.dataset, member.seed) for member in members])
         if self.mesh is not None:
             self.data = _place(self.mesh, self.data, P())
             self.algorithm, self._keys, self._dataset = _place(
@@ -101,13 +105,17 @@ class Population:
         """Whether the state weights of this population learn."""
         return self.members[0].algorithm.weights.learns
 
+    def kind(self, phase: Phase) -> Kind:
+        """What is compiled for a phase."""
+        return Kind(phase.base, phase.ratio and self.has_ratio, phase.weighted, self.columns)
+
     def init(self) -> Learner:
         """Fresh members."""
         return _init(self.algorithm, self._keys, self._spec)
 
     def empty_sums(self, learner: Learner, phase: Phase) -> Sums:
         """Zero sums with the metrics that this phase logs."""
-        kind = _kind(phase, self.has_ratio)
+        kind = self.kind(phase)
         if kind not in self._logged:  # found by tracing, which takes longer than a short chunk: once a kind
             arguments = self.algorithm, self.data, self._keys, self._dataset, learner
             self._logged[kind] = tuple(jax.eval_shape(partial(_first_step, kind), *arguments)[1])
@@ -129,7 +137,7 @@ class Population:
         update = int(_counter(kind, learner))
         end = update + steps
         while update < end:
-            block = stream.take(0 if kind[0] else 1, update)
+            block = stream.take(0 if kind.base else 1, update)
             now = min(end, (update // stream.block + 1) * stream.block) - update
             (learner,), (sums,) = _dispatch((kind,), None, self.stride, now, (self._group(block),), (learner,), (sums,))
             update += now
@@ -167,8 +175,8 @@ def run_together(
     leaves most of it idle.
     """
     found, totals = list(learners), list(sums)
-    kinds = [_kind(phase, population.has_ratio) for population in populations]
-    busy = [i for i, kind in enumerate(kinds) if kind[0] or kind[1]]
+    kinds = [population.kind(phase) for population in populations]
+    busy = [i for i, kind in enumerate(kinds) if kind.base or kind.ratio]
     alone = [i for i in busy if populations[i].mesh is not None or populations[i].stream is not None or not on_cuda()]
     rest = [i for i in busy if i not in alone]
     for chosen in [[i] for i in alone] + [rest[i : i + TOGETHER] for i in range(0, len(rest), TOGETHER)]:
@@ -221,12 +229,25 @@ def _place(mesh: Mesh, tree: Any, spec: Any) -> Any:
     return jax.device_put(tree, shardings)
 
 
-Kind = tuple[bool, bool, bool]
+class Kind(NamedTuple):
+    """What is compiled: does the base learn, does the ratio, are penalties weighted, how many members share a batch."""
+
+    base: bool
+    ratio: bool
+    weighted: bool
+    columns: int = 1
 
 
-def _kind(phase: Phase, has_ratio: bool) -> Kind:
-    """What is compiled: does the base learn, does the ratio, are penalties weighted."""
-    return phase.base, phase.ratio and has_ratio, phase.weighted
+def columns_of(draws: Sequence[tuple[int, int]]) -> int:
+    """How often a list of (dataset, seed) repeats itself: members of equal ones draw equal batches.
+
+    A table's columns do (CQL, SA-CQL and controls of one dataset and seed). Where observations are images, their
+    patches, the larger part of a convolution's memory traffic, are then made once for all columns, and the first
+    layer's product is one of many outputs instead of several of few.
+    """
+    count = len(draws)
+    lanes = next(n for n in range(1, count + 1) if count % n == 0 and list(draws) == list(draws[:n]) * (count // n))
+    return count // lanes
 
 
 def _stack(trees: Sequence[Any]) -> Any:
@@ -269,14 +290,14 @@ Drawn = tuple[Array, tuple[Array, Array] | None]
 
 def _counter(kind: Kind, learner: Learner) -> Array:
     """How often the members have learned in the way of this phase."""
-    return learner.updates if kind[0] else learner.ratio_updates
+    return learner.updates if kind.base else learner.ratio_updates
 
 
 def _draw(
     kind: Kind, algorithm: Algorithm, data: Data | StreamedFrames, keys: Array, dataset: Array, first: Array, steps: int
 ) -> Drawn:
     """What all members' batches of some steps are drawn from, [steps, members, …]: of their keys and counter alone."""
-    stream = jnp.int32(0 if kind[0] else 1)
+    stream = jnp.int32(0 if kind.base else 1)
 
     def one(count: Array, key: Array, dataset: Array) -> Drawn:
         own = member_keys(key, stream, count)
@@ -299,14 +320,11 @@ def _first_step(
 def _step(
     kind: Kind, algorithm: Algorithm, data: Data | StreamedFrames, drawn: Drawn, dataset: Array, learner: Learner
 ) -> tuple[Learner, Metrics]:
-    learn_base, learn_ratio, weighted = kind
     counter = _counter(kind, learner)
     arrived = data.at(counter) if isinstance(data, StreamedFrames) else None
 
-    def member(
-        algorithm: Algorithm, drawn: Drawn, dataset: Array, base: Any, ratio: Any, alive: Array, arrived: Batch | None
-    ) -> tuple[Any, Any, Array, Metrics]:
-        (_, ratio_key, weights_key, base_key), rows = drawn
+    def fetch(drawn: Drawn, dataset: Array, arrived: Batch | None) -> tuple[Array, Batch]:
+        keys, rows = drawn
         if isinstance(data, StreamedFrames):
             assert arrived is not None
             batch = arrived
@@ -317,13 +335,19 @@ def _step(
             # What is computed from frames must not be mixed with how they came here: resident and streamed runs then
             # have equal bits.
             batch = jax.lax.optimization_barrier(batch)
+        return keys, batch
+
+    def member(
+        algorithm: Algorithm, keys: Array, batch: Batch, base: Any, ratio: Any, alive: Array
+    ) -> tuple[Any, Any, Array, Metrics]:
+        _, ratio_key, weights_key, base_key = keys
         metrics: Metrics = {}
         weights = jnp.ones_like(batch.reward)
         # what of this the phase does not use is not computed
         seen, policy = _seen(algorithm, base, batch), algorithm.feature_policy(base)
         # The weights come from the estimator as it was before this step: estimator and algorithm then learn side by
         # side, neither waiting for the other.
-        if weighted:
+        if kind.weighted:
             weights, logged = algorithm.weights.weights(ratio, seen, policy, weights_key)
             metrics |= logged | {
                 "weights/mean": jnp.mean(weights),
@@ -331,7 +355,7 @@ def _step(
                 "weights/min": jnp.min(weights),
                 "weights/max": jnp.max(weights),
             }
-        if learn_ratio:
+        if kind.ratio:
             ratio, logged = algorithm.weights.update(
                 ratio, seen, policy, jnp.asarray(algorithm.discount, jnp.float32), ratio_key
             )
@@ -339,7 +363,7 @@ def _step(
         # The barrier keeps the compiler from mixing the weights' arithmetic into the algorithm's, so that equal weights
         # give equal bits wherever they come from.
         weights = jax.lax.optimization_barrier(weights)
-        if learn_base:
+        if kind.base:
             new, logged = algorithm.scheduled_update(base, batch, weights, base_key, counter)
             metrics |= logged
             # Selected by whether the member was alive before this step, known from its start: the selection then costs
@@ -348,13 +372,22 @@ def _step(
             alive = alive & (jnp.abs(logged["loss"]) < DIVERGENCE_LIMIT)
         return base, ratio, alive, metrics
 
-    base, ratio, alive, metrics = jax.vmap(member)(
-        algorithm, drawn, dataset, learner.base, learner.ratio, learner.alive, arrived
-    )
+    lanes = len(dataset) // kind.columns
+    drawn, dataset, arrived = jax.tree.map(lambda x: x[:lanes], (drawn, dataset, arrived))
+    keys, batch = jax.vmap(fetch)(drawn, dataset, arrived)
+    state = learner.base, learner.ratio, learner.alive
+    if kind.columns == 1:
+        base, ratio, alive, metrics = jax.vmap(member)(algorithm, keys, batch, *state)
+    else:
+        # Columns outside, so that what depends on the batch alone is computed once for all of them.
+        by_column = jax.vmap(jax.vmap(member), (0, None, None, 0, 0, 0))
+        folded, *state = jax.tree.map(lambda x: x.reshape(kind.columns, lanes, *x.shape[1:]), (algorithm, *state))
+        found = by_column(folded, keys, batch, *state)
+        base, ratio, alive, metrics = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found)
     stopped_at = jnp.where(learner.alive & ~alive, learner.updates, learner.stopped_at)
     return Learner(
         base, ratio, alive, stopped_at,
-        learner.updates + (1 if learn_base else 0), learner.ratio_updates + (0 if learn_base else 1),
+        learner.updates + (1 if kind.base else 0), learner.ratio_updates + (0 if kind.base else 1),
     ), metrics  # fmt: skip
 
 

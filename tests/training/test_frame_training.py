@@ -27,7 +27,7 @@ from sapp.training import streaming as streaming_module
 from sapp.training.device_frames import DeviceFrames, frame_spec
 from sapp.training.loop import Interrupted
 from sapp.training.phases import Phase
-from sapp.training.population import Learner, Member, Population
+from sapp.training.population import Learner, Member, Population, columns_of
 from sapp.training.streaming import HostFrames
 
 TINY = ConvScores((4,), (4,), (4,), 8)
@@ -152,6 +152,36 @@ def test_a_member_among_six_equals_itself_alone(
         np.testing.assert_allclose(a[number], b[0], atol=2e-5)
     for a, b in zip(jax.tree.leaves(among.ratio.zeta), jax.tree.leaves(learner.ratio.zeta), strict=True):
         np.testing.assert_allclose(a[number], b[0], atol=2e-4)
+
+
+def test_columns_that_share_their_batches_learn_what_they_learn_apart(games: list[FrameDataset]) -> None:
+    """As on a GPU, where the columns of one dataset and seed read the same patches of their images."""
+    kinds, lanes = ("real", "shuffled", "uniform"), [(0, 0), (1, 0), (1, 4)]
+    table = [
+        Member(f"{kind}/{dataset}/{seed}", replace(SA, weights=control(DICE, kind)), dataset, seed)
+        for kind in kinds
+        for dataset, seed in lanes
+    ]
+    assert columns_of([(member.dataset, member.seed) for member in table]) == 3
+    found = []
+    for columns in (1, 3):
+        population = Population(table, DeviceFrames.of(games), [frame_spec(game) for game in games])
+        population.columns = columns
+        found.append(run_of(population, 12))
+    (apart, apart_sums), (shared, shared_sums) = found
+    for a, b in zip(jax.tree.leaves(apart), jax.tree.leaves(shared), strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-4)
+    for name, values in apart_sums.items():
+        np.testing.assert_allclose(values, shared_sums[name], rtol=2e-3, atol=1e-3, err_msg=name)
+    assert apart.alive.all()
+    assert len({leaf.tobytes() for leaf in apart.base.scores.encoder.dense.bias}) == 9  # nine that differ
+
+
+def test_columns_are_counted_where_batches_repeat_in_order() -> None:
+    assert columns_of([(0, 0), (0, 1), (0, 0), (0, 1)]) == 2
+    assert columns_of([(0, 0)] * 5) == 5
+    assert columns_of([(0, 0), (0, 0), (0, 1), (0, 1)]) == 1
+    assert columns_of([(0, 0), (0, 1), (0, 0)]) == 1
 
 
 @pytest.mark.parametrize("mapped", [False, True])
