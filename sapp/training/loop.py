@@ -29,7 +29,7 @@ from sapp.training.device_data import DeviceData, spec_of
 from sapp.training.device_frames import DeviceFrames, frame_spec
 from sapp.training.lockstep import COLUMNS as EVALUATION_COLUMNS
 from sapp.training.lockstep import Evaluator
-from sapp.training.phases import Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
+from sapp.training.phases import PREPARE, Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
 from sapp.training.population import Data, Learner, Member, Population, Sums, blank_data, run_together
 from sapp.training.progress import Progress, Silent, Terminal
 from sapp.training.run import CHECKPOINTS, DATA, EVALUATIONS, EVENTS, METRICS, Plan, Problem, Run, save_checkpoint
@@ -325,7 +325,8 @@ class _Loop:
 
     def _evaluation_due(self, step: int, phase: Phase, start: int, last: bool) -> bool:
         every = self.run.plan.eval_every
-        return bool(every and phase.base and (last or self._due(step, start, every)))
+        playing = phase.base and phase.name != PREPARE
+        return bool(every and playing and (last or self._due(step, start, every)))
 
     def _play(self, step: int) -> None:
         """Evaluate the members as they are now."""

@@ -47,9 +47,13 @@ def plain_protocol(steps: int = JOINT_STEPS) -> tuple[Phase, ...]:
     return (Phase("train", steps, ratio=False),)
 
 
+PREPARE = "prepare"
+"""The phase in which an algorithm readies itself; its policy is not there yet, and nothing is played."""
+
+
 def prepared(steps: int, phases: Sequence[Phase]) -> tuple[Phase, ...]:
     """Phases after an algorithm's preparation, if it has any, such as cloning (``Algorithm.preparation``)."""
-    return (*((Phase("prepare", steps, ratio=False, weighted=False),) if steps else ()), *phases)
+    return (*((Phase(PREPARE, steps, ratio=False, weighted=False),) if steps else ()), *phases)
 
 
 def total_steps(phases: Sequence[Phase]) -> int:

@@ -28,7 +28,7 @@ def run(folder: Path) -> sapp.Run:
         "brac": BRAC(**SMALL, critic_hidden=(8,), behaviour_steps=6),
     }
     return sapp.train(
-        named, behaviour_dataset(6), steps=10, out=folder, eval_every=8, eval_episodes=2, log_every=4, progress=False,
+        named, behaviour_dataset(6), steps=10, out=folder, eval_every=4, eval_episodes=2, log_every=4, progress=False,
         keep=9,
     )  # fmt: skip
 
@@ -39,6 +39,7 @@ def test_an_algorithms_preparation_is_a_phase_of_its_own(run: sapp.Run) -> None:
     cloning = [row for row in rows if row["phase"] == "prepare"]
     assert all(float(row["behaviour/loss"]) != 0.0 and float(row["critic/td"]) == 0.0 for row in cloning)
     assert all(float(row["behaviour/loss"]) == 0.0 for row in rows if row["phase"] == "train")
+    assert {int(row["step"]) for row in run.evaluations()} == {10, 14, 16}  # nothing is played while it prepares
     assert prepared(0, plain_protocol(5)) == plain_protocol(5)
 
 

@@ -1,0 +1,84 @@
+"""Does CQL learn as well in lower precision? Five seeds on two medium datasets, each precision from the same seeds.
+
+    python -m sapp.experiments.precision --policies POLICIES --out runs/precision --steps 100000 --minutes 10
+    python -m sapp.experiments.precision --out runs/precision --report
+
+``POLICIES`` and the data are those of ``sapp.experiments.medium``. Both precisions train side by side in one program,
+from equal initial networks and on equal batches; the table has their final scores, and their differences paired by
+seed and start. Called again it resumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import sapp
+from sapp.evaluation.statistics import seeds_and_episodes
+from sapp.experiments.baselines import Clock, run_job
+from sapp.experiments.baselines_report import scores_of
+from sapp.experiments.medium import ENVIRONMENTS, regenerate
+from sapp.experiments.medium_report import Scores, text
+from sapp.files import write_text
+
+PRECISIONS = ("float32", "bf16")
+"""The first is the one the others are compared with."""
+
+
+def table(scores: Scores, precisions: Sequence[str]) -> str:
+    """Final scores [seeds, episodes] by dataset and precision, as Markdown."""
+    lines = [
+        f"| dataset | precision | steps | final (95 % interval) | each seed | − {precisions[0]} |",
+        "|---|---|---:|---|---|---|",
+    ]
+    for dataset, columns in scores.items():
+        last = min(max(columns[name]) for name in precisions)
+        exact = columns[precisions[0]][last]
+        for name in precisions:
+            final = columns[name][last]
+            each = " ".join(f"{value:.1f}" for value in final.mean(1))
+            gap = "" if name == precisions[0] else text(seeds_and_episodes(final - exact, seed=0))
+            interval = text(seeds_and_episodes(final, seed=0))
+            lines.append(f"| {dataset} | {name} | {last:,} | {interval} | {each} | {gap} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--policies", type=Path)
+    parser.add_argument("--data", type=Path, help="folder for the regenerated datasets (default: OUT/data)")
+    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--transitions", type=int, default=1_000_000)
+    parser.add_argument("--environments", nargs="+", default=("halfcheetah", "walker2d"), choices=ENVIRONMENTS)
+    parser.add_argument("--precisions", nargs="+", default=PRECISIONS, choices=("float32", "tf32", "bf16"))
+    parser.add_argument("--hidden", type=int, nargs="+", default=(256, 256), help="layers of actor and critics")
+    parser.add_argument("--eval-every", type=int, help="steps (default: a quarter of them)")
+    parser.add_argument("--minutes", type=float, help="stop after so long, everything saved (default: no limit)")
+    parser.add_argument("--report", action="store_true", help="only write the table of what is there")
+    options = parser.parse_args(arguments)
+    run = options.out / "run"
+    if not options.report:
+        if options.policies is None:
+            raise sapp.SappError("name the folder of D4RL's policies with --policies")
+        folder = options.data or options.out / "data"
+        data = [regenerate(name, options.policies, folder, options.transitions) for name in options.environments]
+        columns = {
+            name: lambda _, name=name: sapp.CQL(hidden=tuple(options.hidden), precision=name)
+            for name in options.precisions
+        }
+        every = options.eval_every or max(1, options.steps // 4)
+        run_job(
+            run, data, columns, Clock(options.minutes, 1), steps=options.steps, seeds=options.seeds, eval_every=every,
+            log_every=min(5_000, every),
+        )  # fmt: skip
+    found = table(scores_of(run), options.precisions)
+    write_text(options.out / "precision.md", found)
+    print(found)
+
+
+if __name__ == "__main__":
+    main()
