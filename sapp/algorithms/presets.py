@@ -106,7 +106,7 @@ REBRAC_PENALTIES = {
 
 BRAC_MMD_ALPHA = 100.0
 """Ours, not published: the authors tune α by task. Squared MMDs of actions are of the order of 0.01 to 0.1, and this
-brings the penalty to the size of the KL form's."""
+brings the penalty to the order of the KL form's."""
 
 
 def _rebrac(dataset: str, weights: StateWeights) -> ReBRAC:
