@@ -91,7 +91,7 @@ class Population:
         self._logged: dict[Kind, tuple[str, ...]] = {}
         self.mesh = _mesh(len(self.members)) if self.stream is None else None
         self.columns = 1
-        """So many members on end share each batch; see ``columns_of``."""
+        """How many members share each batch; see ``columns_of``."""
         if on_cuda() and self.mesh is None and isinstance(data, DeviceFrames):
             self.columns = columns_of([(member.dataset, member.seed) for member in members])
         if self.mesh is not None:
