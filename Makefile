@@ -25,8 +25,9 @@ demo: .venv/.installed
 	$(BIN)/sapp demo
 
 # By file, so that what a file trains is compiled in one process only; in the order of tests/conftest.py.
+# A process that crashes ends the run, and its test is named: after a new one in its place xdist waits for ever.
 test: .venv/.installed
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
 
 bench: .venv/.installed
 	$(BIN)/python bench/compare.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,27 @@ LONGEST = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
+
+
+MAPS = Path("/proc/self/maps")
+MANY_MAPS = 20_000
+"""A process may have 65,530 memory maps (Linux's default), and a compiled program keeps up to some hundreds of them:
+where none is left, the compiler ends the process."""
+BEGAN = pytest.StashKey[float]()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[BEGAN] = time.monotonic()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Compiled programs go once they are many; asked at the end of a file and after a test of some length."""
+    long = time.monotonic() - item.stash[BEGAN] > 2.0
+    if (long or nextitem is None or nextitem.path != item.path) and MAPS.exists():
+        import jax
+
+        if MAPS.read_bytes().count(b"\n") > MANY_MAPS:
+            jax.clear_caches()
 
 
 @pytest.fixture(scope="module")
