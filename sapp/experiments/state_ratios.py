@@ -8,8 +8,10 @@ moves from k = 0 to its shift over the first half of the steps, then stays. Then
 correlation of estimated and true log-ratios; the correlation of the log-min–max weights made of them, in batches of
 256; the error of the value E_D[w·r]/E_D[w] in standard deviations of the data's rewards; the largest |ν| or |log ratio|
 seen on the way; seconds a step and member. The truth is counted in small cells of the state space,
-exact (``finite``), or, where neither can be had (HalfCheetah), a classifier between the data and many true samples of
-the policy. ``ceiling`` is what the estimators' own classifier makes of other true samples in as many steps.
+exact (``finite``), or, where neither can be had (HalfCheetah), the mean of two classifiers between many true samples of
+policy and behaviour, each on its own half of them; how well the two rank alike is printed, since no estimate can agree
+with the truth better than the truth with itself. ``ceiling`` is what the estimators' own classifier makes of other true
+samples in as many steps.
 
 All members of a problem and estimator train as one program. Results are written after each such group, and called
 again with the same ``--out`` the bench goes on where it stopped; ``--limit`` ends it in time.
@@ -61,6 +63,10 @@ ESTIMATORS = ("ceiling", "dualdice", "occupancy", "unpaired", "infonce")
 WEIGHT_BATCH = 256
 AVERAGE = 1e-3
 """Of the classifiers on true samples, as of the estimators'."""
+CLASSIFIER_LR = 1e-3
+"""Likewise."""
+REFERENCE = 0.6
+"""The share of the true samples from which a truth is learned; the ceiling's are the others."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,8 @@ class Scale:
     truth_copies: int = 4096
     truth_steps: int = 400
     burn: int = 600
-    reference_steps: int = 50_000
+    reference_steps: int = 10_000
+    reference_batch: int = 1024
     rows: int = 8192
     """Logged states on which estimates are compared."""
     chunk: int = 5_000
@@ -86,7 +93,7 @@ class Scale:
 
 SMALL = Scale(
     steps=60, seeds=1, hidden=(8,), batch=64, copies=32, record=60, truth_copies=64, truth_steps=40, burn=60,
-    reference_steps=40, rows=512, chunk=30,
+    reference_steps=40, reference_batch=64, rows=512, chunk=30,
 )  # fmt: skip
 
 
@@ -129,7 +136,8 @@ def estimators(name: str, problem: str, scale: Scale) -> dict[str, StateWeights]
     label = "occupancy" if model.paired else "occupancy, unpaired"
     if successor == "logged":
         return {label: model}
-    return {label: model, f"{label}, mean model": replace(model, noise=0.0)}
+    noises = {"": 1.0, ", half noise": 0.5, ", mean model": 0.0}
+    return {label + words: replace(model, noise=noise) for words, noise in noises.items()}
 
 
 @dataclass(frozen=True)
@@ -154,78 +162,95 @@ def ground(problem: Problem, shifts: Sequence[float], scale: Scale) -> Ground:
     """Record the data and sample the truth."""
     data = simulate(problem.place, problem.logging(), scale.copies, scale.record, seed=0).dataset(problem.name)
     rows = np.random.default_rng(0).permutation(len(data))[: scale.rows]
-    # where a simulator on the host makes the samples, they cost most of the bench
-    copies = scale.truth_copies if not isinstance(problem.place, str) else min(scale.truth_copies, scale.copies)
-    # the data's law from as many samples as the policy's: their own counts are noise where the ratio is nearly flat
-    many = data.observation
-    if problem.cells is not None:
-        trace = simulate(problem.place, problem.logging(), copies, scale.record, seed=1000)
-        many = trace.observation.reshape(-1, trace.observation.shape[-1])
+    # on the host as many samples from fewer copies: burning in costs most there
+    host = isinstance(problem.place, str)
+    copies = min(scale.truth_copies, 2 * scale.copies) if host else scale.truth_copies
+    steps = scale.truth_copies * scale.truth_steps // copies
+    # the data's law from more samples than the data are: their own counts are noise where the ratio is nearly flat
+    trace = simulate(problem.place, problem.logging(), 2 * copies if host else copies, scale.record, seed=1000)
+    many = _shuffled(trace.observation, 1000)
     truth = {}
     for number, shift in enumerate(shifts):
         policy = problem.policy(shift)
         trace = simulate(
-            problem.place, policy, copies, scale.truth_steps, seed=1 + number, burn=scale.burn, discount=scale.discount
+            problem.place, policy, copies, steps, seed=1 + number, burn=scale.burn, discount=scale.discount
         )
-        samples = trace.observation.reshape(-1, trace.observation.shape[-1])
-        samples = np.random.default_rng(number).permutation(samples)
-        value = float(trace.reward.mean())
-        truth[shift] = Truth(_log_ratio(problem, policy, data, many, rows, samples, scale), value, samples)
+        samples = _shuffled(trace.observation, number)
+        kept = int(REFERENCE * len(samples))
+        found = _log_ratio(problem, policy, data, many, rows, samples[:kept], scale)
+        if len(found) > 1:
+            print(
+                f"{problem.name}, k = {shift:g}: halves of the truth rank alike by {spearman(*found):.2f}", flush=True
+            )
+        truth[shift] = Truth(found.mean(0), float(trace.reward.mean()), samples[kept:])
     return Ground(data, rows, truth)
+
+
+def _shuffled(observation: np.ndarray, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).permutation(observation.reshape(-1, observation.shape[-1]))
 
 
 def _log_ratio(
     problem: Problem, policy: Shifted, data: Dataset, many: np.ndarray, rows: np.ndarray, samples: np.ndarray,
     scale: Scale,
 ) -> np.ndarray:  # fmt: skip
+    """The truth at the rows, [1, rows], or two independent estimates of it, [2, rows]."""
     if isinstance(problem.place, Finite):
         state = data.observation.argmax(1)
         visits = np.bincount(state, minlength=data.observation.shape[1]) / len(state)
-        return np.log(problem.place.ratio(policy, np.maximum(visits, 1e-9), scale.discount))[state[rows]]
+        return np.log(problem.place.ratio(policy, np.maximum(visits, 1e-9), scale.discount))[None, state[rows]]
     if problem.cells is not None:
         ours, theirs = problem.cells(samples), problem.cells(many)
         count = 1 + int(max(each.max() for each in (ours, theirs, problem.cells(data.observation))))
         # half a visit each, so that a cell π never entered has a finite, very small ratio
         share = [(np.bincount(each, minlength=count) + 0.5) / len(each) for each in (ours, theirs)]
-        return np.log(share[0] / share[1])[problem.cells(data.observation[rows])]
-    half = samples[: len(samples) // 2]
-    standard = Standard(spec_of(data).observation_mean, spec_of(data).observation_std)
-    found = _classify(scale.hidden, 1e-3, scale.reference_steps, 1, jnp.asarray(half)[None], data, standard)
-    return np.asarray(found(jnp.asarray(data.observation[rows])))[0, 0]
+        return np.log(share[0] / share[1])[None, problem.cells(data.observation[rows])]
+    halves = [jnp.asarray(each[: len(each) // 2 * 2].reshape(2, -1, each.shape[-1])) for each in (samples, many)]
+    sizes = scale.hidden, scale.reference_steps, scale.reference_batch, True
+    networks = classify(*sizes, jnp.arange(1), *halves, _standard(data))
+    return _log_ratios(networks, data, rows)[:, 0]
 
 
-def _classify(
-    hidden: tuple[int, ...], rate: float, steps: int, seeds: int, positive: Array, data: Dataset, standard: Standard
-) -> Any:
-    """Classifiers [sets, seeds] between each set of true samples [sets, n, O] and the data; gives log-ratios."""
-    networks = _fit(
-        hidden, steps, jnp.float32(rate), jnp.arange(seeds), positive, jnp.asarray(data.observation), standard
-    )
-    return lambda observation: jax.vmap(jax.vmap(lambda n: log_ratio(n, standard(observation))))(networks)
+def _standard(data: Dataset) -> Standard:
+    spec = spec_of(data)
+    return Standard(spec.observation_mean, spec.observation_std)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _fit(
-    hidden: tuple[int, ...], steps: int, rate: Array, seeds: Array, positive: Array, data: Array, standard: Standard
-) -> MLP:
-    def one(samples: Array, seed: Array) -> MLP:
+def _log_ratios(networks: MLP, data: Dataset, rows: np.ndarray) -> np.ndarray:
+    """Of classifiers [sets, seeds], at the rows: [sets, seeds, rows]."""
+    observation = _standard(data)(jnp.asarray(data.observation[rows]))
+    return np.asarray(jax.vmap(jax.vmap(lambda network: log_ratio(network, observation)))(networks))
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def classify(
+    hidden: tuple[int, ...], steps: int, batch: int, decay: bool, seeds: Array, positive: Array, negative: Array,
+    standard: Standard,
+) -> MLP:  # fmt: skip
+    """Classifiers [sets, seeds] between states of two laws [sets, n, O], [sets, m, O]; with ``decay`` the rate falls to
+    0 by a half cosine."""
+
+    def one(ours: Array, theirs: Array, seed: Array) -> MLP:
         key = jax.random.PRNGKey(seed)
-        network = make_classifier(key, data.shape[-1], hidden, 2, "tf32")
-        shares = against(jnp.full(WEIGHT_BATCH, 1.0 / WEIGHT_BATCH), WEIGHT_BATCH)
+        network = make_classifier(key, ours.shape[-1], hidden, 2, "tf32")
+        shares = against(jnp.full(batch, 1.0 / batch), batch)
 
         def body(step: Array, carry: tuple[MLP, MLP, Any]) -> tuple[MLP, MLP, Any]:
             network, readout, optimiser = carry
             keys = jax.random.split(jax.random.fold_in(key, step))
-            ours = samples[jax.random.randint(keys[0], (WEIGHT_BATCH,), 0, len(samples))]
-            theirs = data[jax.random.randint(keys[1], (WEIGHT_BATCH,), 0, len(data))]
-            states = standard(jnp.concatenate([ours, theirs]))
+            drawn = [
+                each[jax.random.randint(key, (batch,), 0, len(each))]
+                for each, key in zip((ours, theirs), keys, strict=True)
+            ]
+            states = standard(jnp.concatenate(drawn))
+            rate = CLASSIFIER_LR * (0.5 * (1.0 + jnp.cos(jnp.pi * step / steps)) if decay else 1.0)
             loss, gradient = jax.value_and_grad(lambda n: classifier_loss(n[0], states, shares)[0])((network,))
             (network,), optimiser, _ = descend((network,), loss, gradient, optimiser, (rate,))
             return network, averaged(readout, network, AVERAGE, step), optimiser
 
         return jax.lax.fori_loop(0, steps, body, (network, network, ADAM.init((network,))))[1]
 
-    return jax.vmap(lambda samples: jax.vmap(lambda seed: one(samples, seed))(seeds))(positive)
+    return jax.vmap(lambda ours, theirs: jax.vmap(lambda seed: one(ours, theirs, seed))(seeds))(positive, negative)
 
 
 @dataclass(frozen=True)
@@ -294,11 +319,12 @@ def judge(
 def ceiling(problem: str, at: Ground, scale: Scale) -> list[Row]:
     """The estimators' classifier on true samples that the reference has not seen."""
     shifts = list(at.truth)
-    positive = jnp.asarray(np.stack([at.truth[k].samples[len(at.truth[k].samples) // 2 :] for k in shifts]))
-    standard = Standard(spec_of(at.data).observation_mean, spec_of(at.data).observation_std)
+    positive = jnp.asarray(np.stack([at.truth[k].samples for k in shifts]))
+    negative = jnp.broadcast_to(jnp.asarray(at.data.observation), (len(shifts), *at.data.observation.shape))
     began = time.perf_counter()
-    found = _classify(scale.hidden, 3e-4, scale.steps, scale.seeds, positive, at.data, standard)
-    logs = np.asarray(found(jnp.asarray(at.data.observation[at.rows])))
+    sizes = scale.hidden, scale.steps, scale.batch, False
+    networks = classify(*sizes, jnp.arange(scale.seeds), positive, negative, _standard(at.data))
+    logs = _log_ratios(networks, at.data, at.rows)
     seconds = (time.perf_counter() - began) / scale.steps / logs.shape[0] / logs.shape[1]
     return [
         judge(at, problem, "ceiling", k, seed, logs[i, seed], float(np.abs(logs[i, seed]).max()), 0.0, 0.0, seconds)

@@ -1,28 +1,29 @@
-"""β̂, a diagonal Gaussian over logged actions, and the box it keeps a policy's actions in."""
+"""β̂, a tanh-squashed Gaussian over logged actions, and the box it keeps a policy's actions in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.networks.gaussian import log_normal
+from sapp.networks.gaussian import TanhGaussian, log_normal, log_tanh_derivative, unsquash
 from sapp.networks.mlp import MLP, Precision
 
-LOG_STD_RANGE = (-4.0, 1.0)
+LOG_STD_RANGE = (-4.0, 1.5)
 """Bounds of log σ: a logged action repeated exactly must not drive the likelihood to infinity."""
+RAW_LIMIT = 3.8
+"""Logged actions beyond ±0.999 count as ±0.999: at ±1, where clipped logs have many, the pre-image under tanh is
+infinite."""
 
 
-class GaussianBehaviour(eqx.Module):
-    """β̂(a|s) = N(μ(s), diag σ(s)²), in the units of the actions themselves.
+class TanhBehaviour(eqx.Module):
+    """β̂(a|s), the law of tanh(u), u ~ N(μ(s), diag σ(s)²): what most policies that write logs are.
 
-    Actions lie in [−1, 1], and a Gaussian knows nothing of that. It is not squashed all the same: it serves to draw a
-    box, and a box in the actions' own units is robust. Logged actions of exactly ±1 have no pre-image under tanh, and
-    those close to it would stretch σ there by several units; here they count as what they are. Where the data push
-    against a bound the box ends at the bound.
+    Particles follow it, so its shape counts. A Gaussian over the actions themselves, cut off at ±1, moves the mean
+    inwards wherever the logs lie close to a bound; on HalfCheetah's medium policy it runs 0.1 m/s slower through the
+    same model, and half of what half the noise does to the occupancy is lost in that.
     """
 
     mlp: MLP
@@ -32,28 +33,23 @@ class GaussianBehaviour(eqx.Module):
     ) -> None:
         self.mlp = MLP(key, state_size, hidden, 2 * action_size, precision)
 
-    def heads(self, state: Array) -> tuple[Array, Array]:
-        """μ and log σ at states [B, S], each [B, A]."""
+    def __call__(self, state: Array) -> TanhGaussian:
+        """The law over actions at states [B, S]."""
         mean, log_std = jnp.split(self.mlp(state), 2, axis=-1)
-        return mean, jnp.clip(log_std, *LOG_STD_RANGE)
+        return TanhGaussian(mean, jnp.clip(log_std, *LOG_STD_RANGE))
 
     def loss(self, state: Array, action: Array) -> Array:
         """−E[log β̂(a|s)] of logged actions."""
-        return -jnp.mean(jnp.sum(log_normal(action, *self.heads(state)), axis=-1))
-
-    def sample(self, state: Array, key: Array) -> Array:
-        """One action a state, [B, A], within [−1, 1]."""
-        mean, log_std = self.heads(state)
-        return jnp.clip(mean + jnp.exp(log_std) * jax.random.normal(key, mean.shape), -1.0, 1.0)
+        law, raw = self(state), jnp.clip(unsquash(action), -RAW_LIMIT, RAW_LIMIT)
+        return -jnp.mean(jnp.sum(log_normal(raw, law.mean, law.log_std) - log_tanh_derivative(raw), axis=-1))
 
     def box(self, state: Array, action: Array, width: Array | float) -> tuple[Array, Array]:
-        """Actions [B, A] moved to the nearest point of μ ± ``width``·σ within [−1, 1], and the share of dimensions
-        moved.
+        """Actions [B, A] moved to the nearest point of tanh(μ ± ``width``·σ), and the share of dimensions moved.
 
         Inside the box a one-step model knows what happens; outside it would be asked about actions nobody took. The
         share says how far the policy has left the data: 5 % for the behaviour itself at two standard deviations.
         """
-        mean, log_std = self.heads(state)
-        reach = width * jnp.exp(log_std)
-        low, high = jnp.clip(mean - reach, -1.0, 1.0), jnp.clip(mean + reach, -1.0, 1.0)
+        law = self(state)
+        reach = width * jnp.exp(law.log_std)
+        low, high = jnp.tanh(law.mean - reach), jnp.tanh(law.mean + reach)
         return jnp.clip(action, low, high), jnp.mean((action < low) | (action > high), dtype=jnp.float32)

@@ -6,7 +6,7 @@ Where every kind counts the same, the difference of two kinds' logits is the log
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -24,6 +24,7 @@ from sapp.tree import polyak, select, usable
 
 LOG_RATIO_LIMIT = 15.0
 """Log-ratios are bounded so that their exponentials stay finite."""
+T = TypeVar("T")
 ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
 
 
@@ -88,13 +89,13 @@ def descend(
     return select(finite, stepped, parameters), select(finite, new, optimiser), finite
 
 
-def averaged(readout: MLP, classifier: MLP, rate: Array | float, steps: Array) -> MLP:
-    """The running mean of a classifier's parameters over about its last 1/``rate`` steps, or over the last eighth of
+def averaged(mean: T, network: T, rate: Array | float, steps: Array) -> T:
+    """The running mean of a network's parameters over about its last 1/``rate`` steps, or over the last eighth of
     the ``steps`` before this one while those are fewer.
 
     A ratio that is nearly flat is smaller than the noise of single steps; their mean has little of it.
     """
-    return polyak(readout, classifier, jnp.maximum(rate, 8.0 / (steps + 8.0)))
+    return polyak(mean, network, jnp.maximum(rate, 8.0 / (steps + 8.0)))
 
 
 class Standard(eqx.Module):

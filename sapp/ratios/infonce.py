@@ -12,7 +12,7 @@ from jax import Array
 
 from sapp.networks import MLP, Policy, Precision
 from sapp.ratios.base import Metrics
-from sapp.ratios.behaviour import GaussianBehaviour
+from sapp.ratios.behaviour import TanhBehaviour
 from sapp.ratios.classifier import (
     ADAM,
     ClassifierWeights,
@@ -58,7 +58,7 @@ class InfoNCEHealth(eqx.Module):
 class InfoNCEState(eqx.Module):
     """β̂, the critic and its slow copy, the read-out, their Adam, and the estimator's health."""
 
-    behaviour: GaussianBehaviour
+    behaviour: TanhBehaviour
     critic: FutureCritic
     target: FutureCritic
     classifier: MLP
@@ -121,7 +121,7 @@ class OccupancyInfoNCE(ClassifierWeights):
         check_continuous(self, spec)
         states, actions = spec.observation_size, spec.action_size
         keys = jax.random.split(key, 4)
-        behaviour = GaussianBehaviour(keys[0], states, actions, self.hidden, self.precision)
+        behaviour = TanhBehaviour(keys[0], states, actions, self.hidden, self.precision)
         critic = FutureCritic(
             MLP(keys[1], states + actions, self.hidden, self.features, self.precision),
             MLP(keys[2], states, self.hidden, self.features, self.precision),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jax import Array
 from sapp.errors import SappError
 from sapp.networks import MLP, Policy, Precision
 from sapp.ratios.base import Metrics
-from sapp.ratios.behaviour import GaussianBehaviour
+from sapp.ratios.behaviour import TanhBehaviour
 from sapp.ratios.classifier import (
     ADAM,
     ClassifierWeights,
@@ -65,13 +65,20 @@ class OccupancyHealth(eqx.Module):
     accuracy: Array
 
 
-class OccupancyState(eqx.Module):
-    """The three networks and their Adam, the particles, the data's range, and the estimator's health."""
+class Networks(NamedTuple):
+    """What is learned: β̂, the one-step model, the classifier."""
 
-    behaviour: GaussianBehaviour
+    behaviour: TanhBehaviour
     model: GaussianSuccessor | LoggedSuccessor
     classifier: MLP
-    readout: MLP
+
+
+class OccupancyState(eqx.Module):
+    """The three networks, their running means and their Adam, the particles, the data's range, and the estimator's
+    health. Particles follow the means, and the ratio is read from them."""
+
+    networks: Networks
+    means: Networks
     optimiser: Any
     cloud: Cloud
     low: Array
@@ -81,6 +88,11 @@ class OccupancyState(eqx.Module):
     sick: Array
     standard: Standard
 
+    @property
+    def readout(self) -> MLP:
+        """The classifier that is read."""
+        return self.means.classifier
+
 
 class OccupancyModel(ClassifierWeights):
     """f(ω(s)) with ω = dᵖ(s)/dᴰ(s) from particles that follow the policy through a learned one-step model.
@@ -88,12 +100,13 @@ class OccupancyModel(ClassifierWeights):
     DualDICE goes through the ratio of *state-action* pairs, which does not exist once π takes actions the data do not
     have; the *state* ratio still does. Here no such pair is ever divided by. Each step, on one batch:
 
-      1. β̂(s), a diagonal Gaussian, moves towards the logged actions, and the one-step model M towards the logged
+      1. β̂(s), a tanh-squashed Gaussian, moves towards the logged actions, and the one-step model M towards the logged
          transitions (``successor``: ``gaussian`` for smooth dynamics, ``logged`` where the next state is one of
          several, as in a finite MDP; see ``sapp.ratios.successor``).
-      2. One of ``slices`` slices of ``particles`` states x each moves on: a ~ π(x), clipped to β̂'s μ ± ``width``·σ,
-         x' ~ M(x, a). A particle restarts from an episode start of the data with probability 1−γ, when the task ends
-         (M predicts terminals; a time-out is none), and when it leaves the data's range by more than ``margin`` of it.
+      2. One of ``slices`` slices of ``particles`` states x each moves on: a ~ π(x), clipped to β̂'s μ ± ``width``·σ
+         (before tanh), x' ~ M(x, a). A particle restarts from an episode start of the data with probability 1−γ, when
+         the task ends (M predicts terminals; a time-out is none), and when it leaves the data's range by more than
+         ``margin`` of it.
       3. A classifier learns to tell particles (drawn from all slices) from the batch: log ω = c(s).
 
     The particles' law μ solves μ = κρ + γ·μPᵖ(1−terminal) with κ the share of restarts, so μ = dᵖ/mass with
@@ -108,13 +121,18 @@ class OccupancyModel(ClassifierWeights):
     the first term told by a classifier between the two kinds of particles, the second by one between the batch with
     weights γᵗ (t steps after its episode's start; where an episode was cut off, its last row stands for all that would
     have followed) and the batch as it is. What the model gets wrong it gets wrong for both kinds, and the second term
-    needs no model: as π approaches β the model's error leaves the ratio. All four laws are kinds of one classifier.
+    needs no model: as π approaches β the model's error leaves the ratio. Both kinds use the same random numbers, so
+    that where π is β̂ they are the same particles and chance leaves the ratio, too. All four laws are kinds of one
+    classifier.
 
     What is still biased: the occupancy is that of the clipped policy; the model's errors accumulate along a particle's
     life of about 1/(1−γ) steps, as far as the pair does not share them. ``noise`` scales the Gaussian model's noise; 0
     makes it a mean model.
 
-    The classifier that is read is its mean over about 1/``average`` steps.
+    The classifier that is read is its mean over about 1/``average`` steps, β̂ and M that are followed theirs over
+    1/``model_average``: particles repeat what the noise of a single step put into them a hundred times over. Not
+    longer, because the mean of parameters that still move is a worse model than any of them (on the pendulum a mean
+    over 1,000 steps takes particles off the circle: radius 0.978, over 100 steps 0.999).
 
     Health: the model's error relative to a constant model's (of mean squares, or of log-loss) must lie below
     ``max_error``, the share of particles that leave the range below ``max_left``, the classifier's accuracy below
@@ -126,10 +144,11 @@ class OccupancyModel(ClassifierWeights):
     """
 
     f: Transform = LogMinMax()
-    behaviour_lr: float = 3e-4
+    behaviour_lr: float = 1e-3
     model_lr: float = 1e-3
-    classifier_lr: float = 3e-4
+    classifier_lr: float = 1e-3
     average: float = 1e-3
+    model_average: float = 1e-2
     width: float = 2.0
     margin: float = 0.1
     noise: float = 1.0
@@ -149,7 +168,7 @@ class OccupancyModel(ClassifierWeights):
     def __check_init__(self) -> None:
         if self.successor not in ("gaussian", "logged"):
             raise SappError(f"successor {self.successor!r} is unknown: use gaussian or logged")
-        shares = ("average", "max_left", "max_accuracy", "max_clipped", "health_rate")
+        shares = ("average", "model_average", "max_left", "max_accuracy", "max_clipped", "health_rate")
         rates = ("behaviour_lr", "model_lr", "classifier_lr", "margin", "noise", "max_error")
         check_settings(self, rates, shares, ("particles", "slices"))
 
@@ -158,18 +177,18 @@ class OccupancyModel(ClassifierWeights):
         check_continuous(self, spec)
         sizes = spec.observation_size, spec.action_size
         keys = jax.random.split(key, 3)
-        behaviour = GaussianBehaviour(keys[0], *sizes, self.hidden, self.precision)
         kind = GaussianSuccessor if self.successor == "gaussian" else LoggedSuccessor
-        model = kind(keys[1], *sizes, self.hidden, self.precision)
-        classifier = make_classifier(keys[2], sizes[0], self.hidden, 4 if self.paired else 2, self.precision)
+        networks = Networks(
+            TanhBehaviour(keys[0], *sizes, self.hidden, self.precision),
+            kind(keys[1], *sizes, self.hidden, self.precision),
+            make_classifier(keys[2], sizes[0], self.hidden, 4 if self.paired else 2, self.precision),
+        )
         nowhere = jnp.full((self.slices, self.particles, sizes[0]), NOWHERE, jnp.float32)
         zero = jnp.float32(0.0)
         return OccupancyState(
-            behaviour=behaviour,
-            model=model,
-            classifier=classifier,
-            readout=classifier,
-            optimiser=ADAM.init((behaviour, model, classifier)),
+            networks=networks,
+            means=networks,
+            optimiser=ADAM.init(tuple(networks)),
             cloud=Cloud(nowhere, nowhere if self.paired else None, jnp.int32(0)),
             low=jnp.zeros(sizes[0]),  # the mean of standardised data lies in their range
             high=jnp.zeros(sizes[0]),
@@ -199,17 +218,21 @@ class OccupancyModel(ClassifierWeights):
         cloud, moved = self.advance(state, logged, standard(batch.initial_observation), policy, discount, move_key)
         states, shares = self.examples(cloud, logged.state, batch, discount, draw_key)
 
-        def losses(networks: tuple[Any, Any, Any]) -> tuple[Array, Any]:
-            behaviour, model, classifier = networks
+        def losses(parts: tuple[Any, Any, Any]) -> tuple[Array, Any]:
+            behaviour, model, classifier = parts
             nll = behaviour.loss(logged.state, logged.action)
             model_loss, errors = model.loss(logged)
             loss, scores = classifier_loss(classifier, states, shares)
             return nll + model_loss + loss, (nll, model_loss, errors, loss, scores)
 
-        networks = (state.behaviour, state.model, state.classifier)
-        (total, (nll, model_loss, errors, loss, scores)), gradients = jax.value_and_grad(losses, has_aux=True)(networks)
+        parts = tuple(state.networks)
+        (total, (nll, model_loss, errors, loss, scores)), gradients = jax.value_and_grad(losses, has_aux=True)(parts)
         rates = (self.behaviour_lr, self.model_lr, self.classifier_lr)
-        (behaviour, model, classifier), optimiser, finite = descend(networks, total, gradients, state.optimiser, rates)
+        stepped, optimiser, finite = descend(parts, total, gradients, state.optimiser, rates)
+        networks = Networks(*stepped)
+        moves = state.cloud.moves
+        followed = averaged(state.means[:2], networks[:2], self.model_average, moves)
+        means = Networks(*followed, averaged(state.readout, networks.classifier, self.average, moves))
         right = accuracy(scores[:count], shares[:count, 0], scores[-count:])
         seen = OccupancyHealth(errors[0], errors[1], moved.restarted, moved.left, moved.clipped, right)
         health = jax.tree.map(
@@ -224,10 +247,7 @@ class OccupancyModel(ClassifierWeights):
             | (health.accuracy > self.max_accuracy)
             | (health.clipped > self.max_clipped)
         )
-        new = OccupancyState(
-            behaviour, model, classifier, averaged(state.readout, classifier, self.average, state.cloud.moves),
-            optimiser, cloud, state.low, state.high, health, mass, sick, standard,
-        )  # fmt: skip
+        new = OccupancyState(networks, means, optimiser, cloud, state.low, state.high, health, mass, sick, standard)
         here = log_ratio(new.readout, logged.state)
         ratio = mass * jnp.exp(here)
         return new, {
@@ -248,23 +268,22 @@ class OccupancyModel(ClassifierWeights):
     def advance(
         self, state: OccupancyState, logged: Transitions, starts: Array, policy: Policy, discount: Array, key: Array
     ) -> tuple[Cloud, Moved]:
-        """One step of a slice of the particles of either kind, by the model and β̂ as they stand."""
-        cloud, behaviour, slot = state.cloud, state.behaviour, state.cloud.moves % self.slices
-        keys = jax.random.split(key, 3)
+        """One step of a slice of the particles of either kind, by the model and β̂, with the same random numbers."""
+        cloud, behaviour, slot = state.cloud, state.means.behaviour, state.cloud.moves % self.slices
+        action_key, move_key = jax.random.split(key)
 
         def put(slices: Array, particles: Array) -> Array:
             return jax.lax.dynamic_update_index_in_dim(slices, particles, slot, 0)
 
         here = cloud.policy[slot]
-        action, _ = policy(state.standard.raw(here)).sample(keys[0])
+        action, _ = policy(state.standard.raw(here)).sample(action_key)
         action, clipped = behaviour.box(here, action, self.width)
-        ours, restarted, left = self._move(state, logged, starts, here, action, discount, keys[1])
+        ours, restarted, left = self._move(state, logged, starts, here, action, discount, move_key)
         theirs = None
         if cloud.behaviour is not None:
             here = cloud.behaviour[slot]
-            moved, _, _ = self._move(
-                state, logged, starts, here, behaviour.sample(here, keys[2]), discount, jax.random.fold_in(keys[1], 1)
-            )
+            action, _ = behaviour(here).sample(action_key)
+            moved, _, _ = self._move(state, logged, starts, here, action, discount, move_key)
             theirs = put(cloud.behaviour, moved)
         return Cloud(put(cloud.policy, ours), theirs, cloud.moves + 1), Moved(restarted, left, clipped)
 
@@ -274,7 +293,7 @@ class OccupancyModel(ClassifierWeights):
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Where particles go, and the shares that restarted and that left the data's range."""
         keys = jax.random.split(key, 3)
-        moved, ended = state.model.step(here, action, logged, jnp.asarray(self.noise, jnp.float32), keys[0])
+        moved, ended = state.means.model.step(here, action, logged, jnp.asarray(self.noise, jnp.float32), keys[0])
         reach = self.margin * (state.high - state.low)
         inside = jnp.all((moved >= state.low - reach) & (moved <= state.high + reach), axis=-1)  # not so for NaN
         again = jax.random.uniform(keys[1], (self.particles,)) < 1.0 - discount

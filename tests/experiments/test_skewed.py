@@ -75,7 +75,7 @@ def test_the_grid_trains_forks_and_reports(tmp_path: Path) -> None:
     frozen = runs[0].members.index("occupancy-frozen/hopper-mixed/0")
     shared = sapp.Run(tmp_path / "occupancy-shared").restore()[1][0]
     np.testing.assert_array_equal(
-        np.asarray(learner.ratio.classifier.layers[0].weight)[frozen], shared.ratio.classifier.layers[0].weight[0]
+        np.asarray(learner.ratio.readout.layers[0].weight)[frozen], shared.ratio.readout.layers[0].weight[0]
     )
     picture = tmp_path / "weights.png"
     draw(runs[0], data[0], picture, "occupancy/hopper-mixed/0", None, 64)

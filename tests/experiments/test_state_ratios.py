@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sapp.experiments.state_ratios import (
     Truth,
     batch_weights,
     bench,
+    classify,
     correlation,
     ground,
     judge,
@@ -28,6 +30,7 @@ from sapp.experiments.state_ratios import (
     spearman,
     table,
 )
+from sapp.ratios.classifier import Standard, log_ratio
 
 RNG = np.random.default_rng(0)
 
@@ -100,6 +103,18 @@ def test_target_policies_move_away_from_the_behaviour() -> None:
     np.testing.assert_allclose(np.exp(moved.log_std), 0.5 * np.exp(logged.log_std), rtol=1e-5)
 
 
+@pytest.mark.parametrize("decay", [False, True])
+def test_the_truth_by_classifiers_is_the_log_ratio_of_the_two_laws(decay: bool) -> None:
+    """N(½, 1) against N(0, 1): x/2 − 1/8. Two sets, two seeds each, all alike."""
+    theirs = RNG.normal(size=(2, 20_000, 1)).astype(np.float32)
+    ours = RNG.normal(0.5, 1.0, size=(2, 20_000, 1)).astype(np.float32)
+    standard = Standard(jnp.zeros(1), jnp.ones(1))
+    networks = classify((16,), 600, 512, decay, jnp.arange(2), jnp.asarray(ours), jnp.asarray(theirs), standard)
+    x = jnp.linspace(-1.5, 2.0, 15)[:, None]
+    found = jax.vmap(jax.vmap(lambda network: log_ratio(network, x)))(networks)
+    np.testing.assert_allclose(found, np.broadcast_to(0.5 * x[:, 0] - 0.125, (2, 2, 15)), atol=0.15)
+
+
 def test_unknown_problems_are_refused_by_name() -> None:
     with pytest.raises(SappError, match="corridors"):
         make_problem("maze")
@@ -110,13 +125,13 @@ def test_the_bench_runs_writes_and_goes_on_where_it_stopped(tmp_path: Path, caps
     main([*options, "--estimators", "occupancy"])
     assert "occupancy, mean model" in capsys.readouterr().out
     rows = load(tmp_path)
-    assert {row.estimator for row in rows} == {f"occupancy{which}" for which in ("", ", mean model")}
+    assert {row.estimator for row in rows} == {f"occupancy{which}" for which in ("", ", half noise", ", mean model")}
     assert all(np.isfinite([row.spearman, row.weights, row.value_error, row.largest]).all() for row in rows)
     assert len((tmp_path / "state-ratios.csv").read_text().splitlines()) == 1 + len(rows)
     assert json.loads((tmp_path / "state-ratios.json").read_text())["scale"]["steps"] == SMALL.steps
     again = bench(["corridors"], ["occupancy"], [2.0], SMALL, tmp_path)  # nothing is left to do
     assert again == rows
-    assert table(rows).count("\n| occupancy") == 2
+    assert table(rows).count("\n| occupancy") == 3
 
 
 def test_out_of_time_keeps_what_is_finished(tmp_path: Path) -> None:

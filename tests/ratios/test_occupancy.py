@@ -19,7 +19,7 @@ from sapp.algorithms.presets import preset
 from sapp.config import build, describe
 from sapp.networks import MLP, TanhGaussian
 from sapp.ratios import DualDICE, FrozenWeights, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights
-from sapp.ratios.behaviour import GaussianBehaviour
+from sapp.ratios.behaviour import RAW_LIMIT, TanhBehaviour
 from sapp.ratios.classifier import (
     ADAM,
     LOG_RATIO_LIMIT,
@@ -144,7 +144,8 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
     @partial(jax.jit, compiler_options=LONG)
     def law(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         state = weights.init(key, SPEC)
-        state = eqx.tree_at(lambda s: (s.model, s.low, s.high), state, (model, jnp.zeros(STATES), jnp.ones(STATES)))
+        inside = jnp.zeros(STATES), jnp.ones(STATES)
+        state = eqx.tree_at(lambda s: (s.means.model, s.low, s.high), state, (model, *inside))
         logged = Transitions(jnp.asarray(EYE), jnp.zeros((STATES, 1)), jnp.asarray(EYE), jnp.zeros(STATES))
 
         def body(step: jax.Array, carry: tuple) -> tuple:
@@ -226,19 +227,35 @@ def test_log_ratios_are_bounded() -> None:
     assert abs(float(log_ratio(network, jnp.ones((1, 1)))[0])) == LOG_RATIO_LIMIT
 
 
-def test_the_box_keeps_actions_within_two_standard_deviations_and_the_bounds() -> None:
-    behaviour = GaussianBehaviour(jax.random.PRNGKey(0), 2, 2, (4,))
+def behaviour_of(mean: tuple[float, float], std: tuple[float, float]) -> TanhBehaviour:
+    """Of two actions, the same at every state of size 2."""
+    behaviour = TanhBehaviour(jax.random.PRNGKey(0), 2, 2, (4,))
     last = behaviour.mlp.layers[-1]
-    behaviour = eqx.tree_at(
+    return eqx.tree_at(
         lambda b: (b.mlp.layers[-1].weight, b.mlp.layers[-1].bias),
         behaviour,
-        (jnp.zeros_like(last.weight), jnp.asarray([0.0, 0.9, np.log(0.1), np.log(0.2)])),
+        (jnp.zeros_like(last.weight), jnp.asarray([*mean, *np.log(std)], jnp.float32)),
     )
-    action, share = behaviour.box(jnp.zeros((2, 2)), jnp.asarray([[0.5, 0.99], [-0.1, -0.7]]), 2.0)
-    np.testing.assert_allclose(action, [[0.2, 0.99], [-0.1, 0.5]], atol=1e-6)
+
+
+def test_the_box_keeps_actions_within_two_standard_deviations() -> None:
+    behaviour = behaviour_of((0.0, 0.9), (0.1, 0.2))
+    action, share = behaviour.box(jnp.zeros((2, 2)), jnp.asarray([[0.5, 0.85], [-0.1, -0.7]]), 2.0)
+    np.testing.assert_allclose(action, [[np.tanh(0.2), 0.85], [-0.1, np.tanh(0.5)]], atol=1e-6)
     assert float(share) == 0.5
     action, _ = behaviour.box(jnp.zeros((1, 2)), jnp.asarray([[0.0, 3.0]]), 2.0)
-    np.testing.assert_allclose(action, [[0.0, 1.0]])
+    np.testing.assert_allclose(action, [[0.0, np.tanh(1.3)]], atol=1e-6)
+
+
+def test_the_behaviours_loss_is_the_density_of_tanh_and_finite_at_the_bounds() -> None:
+    behaviour, actions = behaviour_of((0.3, -0.2), (0.5, 0.8)), np.asarray([[0.1, -0.6], [0.9, 0.0]])
+    raw = np.arctanh(actions)
+    normal = np.exp(-0.5 * ((raw - [0.3, -0.2]) / [0.5, 0.8]) ** 2) / np.sqrt(2 * np.pi) / [0.5, 0.8]
+    expected = -np.log(normal / (1 - actions**2)).sum(1).mean()
+    assert float(behaviour.loss(jnp.zeros((2, 2)), jnp.asarray(actions))) == pytest.approx(expected, rel=1e-4)
+    ends = behaviour.loss(jnp.zeros((1, 2)), jnp.asarray([[1.0, -1.0]]))
+    inside = behaviour.loss(jnp.zeros((1, 2)), jnp.tanh(jnp.asarray([[RAW_LIMIT, -RAW_LIMIT]])))
+    assert float(ends) == pytest.approx(float(inside), rel=1e-4)
 
 
 def test_the_gaussian_model_learns_mean_noise_and_ends() -> None:
@@ -335,11 +352,16 @@ def run_steps(step: Any, weights: StateWeights, steps: int, action: float = 0.0)
     return out
 
 
+def learned(state: Any) -> Any:
+    """The networks that gradients move."""
+    return state.networks if hasattr(state, "networks") else (state.behaviour, state.critic, state.classifier)
+
+
 @pytest.mark.parametrize("name", SMALL)
 def test_estimators_start_at_one_and_give_f_of_their_ratio(name: str, step: Any) -> None:
     state, metrics, weights = run_steps(step, SMALL[name], 1)
     assert float(metrics["ratio/sick"]) == 0.0
-    np.testing.assert_allclose(jnp.exp(log_ratio(state.classifier, batch_of(0).observation)), 1.0, atol=0.1)
+    np.testing.assert_allclose(jnp.exp(log_ratio(state.readout, batch_of(0).observation)), 1.0, atol=0.1)
     np.testing.assert_allclose(weights, SMALL[name].f(SMALL[name].ratio(state, batch_of(0), None))[0], atol=1e-4)
     assert weights.min() == pytest.approx(0.25, abs=1e-5)
     assert weights.max() == pytest.approx(0.75, abs=1e-5)
@@ -355,6 +377,44 @@ def test_particles_move_slice_by_slice_and_stay_in_range(step: Any) -> None:
     reach = 0.1 * (state.high - state.low)
     for slices in (after.policy, after.behaviour):
         assert np.all((slices >= state.low - reach) & (slices <= state.high + reach))
+
+
+def test_a_policy_that_is_the_behaviour_moves_the_same_particles(step: Any) -> None:
+    """Driven by the same random numbers: the two kinds part only by what π does differently."""
+
+    class Cloned(eqx.Module):
+        state: Any
+
+        def __call__(self, observation: jax.Array) -> TanhGaussian:
+            return self.state.means.behaviour(self.state.standard(observation))
+
+    weights = SMALL["model"]
+    state = run_steps(step, weights, 5)[0]
+    same = state.cloud.policy
+    state = eqx.tree_at(lambda s: s.cloud.behaviour, state, same)
+    batch = batch_of(0)
+    logged = Transitions(batch.observation, batch.action, batch.next_observation, batch.terminal)
+    wide = eqx.tree_at(lambda w: w.width, weights, 9.0)
+    cloud, moved = wide.advance(state, logged, logged.state, Cloned(state), jnp.float32(0.9), jax.random.PRNGKey(3))
+    assert np.any(np.asarray(cloud.policy != same))
+    np.testing.assert_allclose(cloud.policy, cloud.behaviour, atol=1e-5)
+    assert float(moved.clipped) == 0.0
+
+
+def test_particles_follow_means_of_a_hundred_steps_and_the_ratio_one_of_a_thousand(step: Any) -> None:
+    weights = eqx.tree_at(lambda w: (w.model_average, w.average), SMALL["model"], (1.0, 0.0))
+    before, after = (run_steps(step, weights, count)[0] for count in (3, 4))
+    for found, expected in (
+        (after.means.model, after.networks.model),
+        (after.means.behaviour, after.networks.behaviour),
+    ):
+        for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+    share = 8.0 / 11.0  # while steps are few the mean is over an eighth of them
+    for old, new, online in zip(
+        *map(jax.tree.leaves, (before.readout, after.readout, after.networks.classifier)), strict=True
+    ):
+        np.testing.assert_allclose(new, old + share * (online - old), atol=1e-6)
 
 
 def test_clipping_says_how_far_the_policy_has_left_the_data(step: Any) -> None:
@@ -379,7 +439,7 @@ def test_a_broken_batch_is_survived(name: str, step: Any) -> None:
     after, metrics, weights = step(SMALL[name], state, broken, jnp.float32(0.0), jax.random.PRNGKey(5))
     assert float(metrics["ratio/sick"]) == 1.0
     np.testing.assert_array_equal(weights, 1.0)
-    for old, new in zip(jax.tree.leaves(state.classifier), jax.tree.leaves(after.classifier), strict=True):
+    for old, new in zip(*(jax.tree.leaves(learned(each)) for each in (state, after)), strict=True):
         np.testing.assert_array_equal(old, new)
     healed, metrics, _ = step(SMALL[name], after, batch_of(1), jnp.float32(0.0), jax.random.PRNGKey(6))
     assert float(metrics["ratio/sick"]) == 0.0

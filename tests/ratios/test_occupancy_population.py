@@ -75,7 +75,7 @@ def test_a_member_is_the_same_alone_among_others_and_after_a_cut(name: str, data
     alone = population(data, chosen[2:])
     single = run(alone, alone.init(), 8)
     # not every leaf: a constant added to InfoNCE's ψ changes nothing, so Adam walks there by rounding errors
-    read = whole.ratio.classifier, single.ratio.classifier
+    read = whole.ratio.readout, single.ratio.readout
     close(jax.tree.map(lambda leaf: leaf[2], read[0]), jax.tree.map(lambda leaf: leaf[0], read[1]))
 
     half = run(together, together.init(), 3)
