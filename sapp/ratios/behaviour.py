@@ -34,7 +34,7 @@ class TanhBehaviour(eqx.Module):
         self.mlp = MLP(key, state_size, hidden, 2 * action_size, precision)
 
     def __call__(self, state: Array) -> TanhGaussian:
-        """The law over actions at states [B, S]."""
+        """The law over actions at states [..., S]."""
         mean, log_std = jnp.split(self.mlp(state), 2, axis=-1)
         return TanhGaussian(mean, jnp.clip(log_std, *LOG_STD_RANGE))
 
@@ -43,13 +43,13 @@ class TanhBehaviour(eqx.Module):
         law, raw = self(state), jnp.clip(unsquash(action), -RAW_LIMIT, RAW_LIMIT)
         return -jnp.mean(jnp.sum(log_normal(raw, law.mean, law.log_std) - log_tanh_derivative(raw), axis=-1))
 
-    def box(self, state: Array, action: Array, width: Array | float) -> tuple[Array, Array]:
-        """Actions [B, A] moved to the nearest point of tanh(μ ± ``width``·σ), and the share of dimensions moved.
 
-        Inside the box a one-step model knows what happens; outside it would be asked about actions nobody took. The
-        share says how far the policy has left the data: 5 % for the behaviour itself at two standard deviations.
-        """
-        law = self(state)
-        reach = width * jnp.exp(law.log_std)
-        low, high = jnp.tanh(law.mean - reach), jnp.tanh(law.mean + reach)
-        return jnp.clip(action, low, high), jnp.mean((action < low) | (action > high), dtype=jnp.float32)
+def box(law: TanhGaussian, action: Array, width: Array | float) -> tuple[Array, Array]:
+    """Actions [B, A] moved to the nearest point of tanh(μ ± ``width``·σ), and the share of dimensions moved.
+
+    Inside the box a one-step model knows what happens; outside it would be asked about actions nobody took. The share
+    says how far the policy has left the data: 5 % for the behaviour itself at two standard deviations.
+    """
+    reach = width * jnp.exp(law.log_std)
+    low, high = jnp.tanh(law.mean - reach), jnp.tanh(law.mean + reach)
+    return jnp.clip(action, low, high), jnp.mean((action < low) | (action > high), dtype=jnp.float32)

@@ -12,7 +12,7 @@ from jax import Array
 
 from sapp.networks import MLP, Policy, Precision
 from sapp.ratios.base import Metrics
-from sapp.ratios.behaviour import TanhBehaviour
+from sapp.ratios.behaviour import TanhBehaviour, box
 from sapp.ratios.classifier import (
     ADAM,
     ClassifierWeights,
@@ -153,7 +153,7 @@ class OccupancyInfoNCE(ClassifierWeights):
 
         def act(where: Array, key: Array) -> tuple[Array, Array]:
             action, _ = policy(standard.raw(where)).sample(key)
-            return state.behaviour.box(where, action, self.width)
+            return box(state.behaviour(where), action, self.width)
 
         next_action, clipped = act(following, next_key)
         start_action, _ = act(starts, start_key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -11,8 +12,9 @@ from jax import Array
 
 from sapp.errors import SappError
 from sapp.networks import MLP, Policy, Precision
+from sapp.networks.gaussian import TanhGaussian
 from sapp.ratios.base import Metrics
-from sapp.ratios.behaviour import TanhBehaviour
+from sapp.ratios.behaviour import TanhBehaviour, box
 from sapp.ratios.classifier import (
     ADAM,
     ClassifierWeights,
@@ -37,11 +39,10 @@ NOWHERE = 1e6
 
 
 class Cloud(eqx.Module):
-    """Particles in slices [R, P, S] of which one moves at a step: those that follow the policy and, paired with them,
-    those that follow the behaviour; and how many steps were made."""
+    """Particles [K, R, P, S]: those that follow the policy and, paired with them, those that follow the behaviour, in
+    slices of which one moves at a step; and how many steps were made."""
 
-    policy: Array
-    behaviour: Array | None
+    particles: Array
     moves: Array
 
 
@@ -183,13 +184,13 @@ class OccupancyModel(ClassifierWeights):
             kind(keys[1], *sizes, self.hidden, self.precision),
             make_classifier(keys[2], sizes[0], self.hidden, 4 if self.paired else 2, self.precision),
         )
-        nowhere = jnp.full((self.slices, self.particles, sizes[0]), NOWHERE, jnp.float32)
+        nowhere = jnp.full((1 + self.paired, self.slices, self.particles, sizes[0]), NOWHERE, jnp.float32)
         zero = jnp.float32(0.0)
         return OccupancyState(
             networks=networks,
             means=networks,
             optimiser=ADAM.init(tuple(networks)),
-            cloud=Cloud(nowhere, nowhere if self.paired else None, jnp.int32(0)),
+            cloud=Cloud(nowhere, jnp.int32(0)),
             low=jnp.zeros(sizes[0]),  # the mean of standardised data lies in their range
             high=jnp.zeros(sizes[0]),
             health=OccupancyHealth(zero, jnp.float32(1.0), zero, zero, zero, jnp.float32(0.5)),
@@ -269,27 +270,21 @@ class OccupancyModel(ClassifierWeights):
         self, state: OccupancyState, logged: Transitions, starts: Array, policy: Policy, discount: Array, key: Array
     ) -> tuple[Cloud, Moved]:
         """One step of a slice of the particles of either kind, by the model and β̂, with the same random numbers."""
-        cloud, behaviour, slot = state.cloud, state.means.behaviour, state.cloud.moves % self.slices
+        cloud, slot = state.cloud, state.cloud.moves % self.slices
+        here = cloud.particles[:, slot]
         action_key, move_key = jax.random.split(key)
-
-        def put(slices: Array, particles: Array) -> Array:
-            return jax.lax.dynamic_update_index_in_dim(slices, particles, slot, 0)
-
-        here = cloud.policy[slot]
-        action, _ = policy(state.standard.raw(here)).sample(action_key)
-        action, clipped = behaviour.box(here, action, self.width)
-        ours, restarted, left = self._move(state, logged, starts, here, action, discount, move_key)
-        theirs = None
-        if cloud.behaviour is not None:
-            here = cloud.behaviour[slot]
-            action, _ = behaviour(here).sample(action_key)
-            moved, _, _ = self._move(state, logged, starts, here, action, discount, move_key)
-            theirs = put(cloud.behaviour, moved)
-        return Cloud(put(cloud.policy, ours), theirs, cloud.moves + 1), Moved(restarted, left, clipped)
+        action, _ = policy(state.standard.raw(here[0])).sample(action_key)
+        laws = state.means.behaviour(here)  # of both kinds at once, as the model below: small products cost their start
+        ours, *theirs = (TanhGaussian(*each) for each in zip(laws.mean, laws.log_std, strict=True))
+        action, clipped = box(ours, action, self.width)
+        actions = jnp.stack([action, *(law.sample(action_key)[0] for law in theirs)])
+        moved, restarted, left = jax.vmap(partial(self._move, state, logged, starts, discount, move_key))(here, actions)
+        particles = jax.lax.dynamic_update_index_in_dim(cloud.particles, moved, slot, 1)
+        return Cloud(particles, cloud.moves + 1), Moved(restarted[0], left[0], clipped)
 
     def _move(
-        self, state: OccupancyState, logged: Transitions, starts: Array, here: Array, action: Array, discount: Array,
-        key: Array,
+        self, state: OccupancyState, logged: Transitions, starts: Array, discount: Array, key: Array, here: Array,
+        action: Array,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Where particles go, and the shares that restarted and that left the data's range."""
         keys = jax.random.split(key, 3)
@@ -309,16 +304,17 @@ class OccupancyModel(ClassifierWeights):
         slot_key, particle_key = jax.random.split(key)
         slots = jax.random.randint(slot_key, (count,), 0, jnp.minimum(cloud.moves, self.slices))
         which = jax.random.randint(particle_key, (count,), 0, self.particles)
-        ours, each = cloud.policy[slots, which], jnp.full(count, 1.0 / count)
-        if cloud.behaviour is None:
-            return jnp.concatenate([ours, here]), against(each, count)
+        drawn, each = cloud.particles[:, slots, which], jnp.full(count, 1.0 / count)
+        states = jnp.concatenate([*drawn, here])
+        if not self.paired:
+            return states, against(each, count)
         none = jnp.zeros(count)
         shares = [
             jnp.stack([each, none, none, none], -1),
             jnp.stack([none, each, none, none], -1),
             jnp.stack([none, none, discounted(batch, discount), each], -1),
         ]
-        return jnp.concatenate([ours, cloud.behaviour[slots, which], here]), jnp.concatenate(shares)
+        return states, jnp.concatenate(shares)
 
 
 def discounted(batch: Batch, discount: Array) -> Array:

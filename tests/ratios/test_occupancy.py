@@ -19,7 +19,7 @@ from sapp.algorithms.presets import preset
 from sapp.config import build, describe
 from sapp.networks import MLP, TanhGaussian
 from sapp.ratios import DualDICE, FrozenWeights, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights
-from sapp.ratios.behaviour import RAW_LIMIT, TanhBehaviour
+from sapp.ratios.behaviour import RAW_LIMIT, TanhBehaviour, box
 from sapp.ratios.classifier import (
     ADAM,
     LOG_RATIO_LIMIT,
@@ -154,7 +154,7 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
             drawn = jax.random.categorical(start_key, jnp.log(jnp.asarray(each.start)), shape=(2048,))
             cloud, moved = weights.advance(state, logged, jnp.asarray(EYE)[drawn], each.target, discount, key)
             late = step >= 600  # several lives after the start
-            total = total + late * jnp.mean(cloud.policy[0], axis=0)
+            total = total + late * jnp.mean(cloud.particles[0, 0], axis=0)
             return eqx.tree_at(lambda s: s.cloud, state, cloud), total, restarted + late * moved.restarted
 
         _, total, restarted = jax.lax.fori_loop(0, 1000, body, (state, jnp.zeros(STATES), jnp.float32(0.0)))
@@ -240,10 +240,10 @@ def behaviour_of(mean: tuple[float, float], std: tuple[float, float]) -> TanhBeh
 
 def test_the_box_keeps_actions_within_two_standard_deviations() -> None:
     behaviour = behaviour_of((0.0, 0.9), (0.1, 0.2))
-    action, share = behaviour.box(jnp.zeros((2, 2)), jnp.asarray([[0.5, 0.85], [-0.1, -0.7]]), 2.0)
+    action, share = box(behaviour(jnp.zeros((2, 2))), jnp.asarray([[0.5, 0.85], [-0.1, -0.7]]), 2.0)
     np.testing.assert_allclose(action, [[np.tanh(0.2), 0.85], [-0.1, np.tanh(0.5)]], atol=1e-6)
     assert float(share) == 0.5
-    action, _ = behaviour.box(jnp.zeros((1, 2)), jnp.asarray([[0.0, 3.0]]), 2.0)
+    action, _ = box(behaviour(jnp.zeros((1, 2))), jnp.asarray([[0.0, 3.0]]), 2.0)
     np.testing.assert_allclose(action, [[0.0, np.tanh(1.3)]], atol=1e-6)
 
 
@@ -370,12 +370,12 @@ def test_estimators_start_at_one_and_give_f_of_their_ratio(name: str, step: Any)
 def test_particles_move_slice_by_slice_and_stay_in_range(step: Any) -> None:
     before, after = (run_steps(step, SMALL["model"], count)[0].cloud for count in (9, 10))
     assert int(after.moves) == 10
-    for old, new in ((before.policy, after.policy), (before.behaviour, after.behaviour)):
+    for old, new in zip(before.particles, after.particles, strict=True):
         moved = np.any(np.asarray(old != new), axis=(1, 2))
         assert list(moved) == [False, True, False, False]  # the tenth step moves slice 9 % 4
     state = run_steps(step, SMALL["model"], 10)[0]
     reach = 0.1 * (state.high - state.low)
-    for slices in (after.policy, after.behaviour):
+    for slices in after.particles:
         assert np.all((slices >= state.low - reach) & (slices <= state.high + reach))
 
 
@@ -390,14 +390,14 @@ def test_a_policy_that_is_the_behaviour_moves_the_same_particles(step: Any) -> N
 
     weights = SMALL["model"]
     state = run_steps(step, weights, 5)[0]
-    same = state.cloud.policy
-    state = eqx.tree_at(lambda s: s.cloud.behaviour, state, same)
+    same = state.cloud.particles[0]
+    state = eqx.tree_at(lambda s: s.cloud.particles, state, jnp.stack([same, same]))
     batch = batch_of(0)
     logged = Transitions(batch.observation, batch.action, batch.next_observation, batch.terminal)
     wide = eqx.tree_at(lambda w: w.width, weights, 9.0)
     cloud, moved = wide.advance(state, logged, logged.state, Cloned(state), jnp.float32(0.9), jax.random.PRNGKey(3))
-    assert np.any(np.asarray(cloud.policy != same))
-    np.testing.assert_allclose(cloud.policy, cloud.behaviour, atol=1e-5)
+    assert np.any(np.asarray(cloud.particles[0] != same))
+    np.testing.assert_allclose(*cloud.particles, atol=1e-5)
     assert float(moved.clipped) == 0.0
 
 
