@@ -249,8 +249,8 @@ class OccupancyModel(ClassifierWeights):
             | (health.clipped > self.max_clipped)
         )
         new = OccupancyState(networks, means, optimiser, cloud, state.low, state.high, health, mass, sick, standard)
-        here = log_ratio(new.readout, logged.state)
-        ratio = mass * jnp.exp(here)
+        here = log_ratio(state.readout, logged.state)  # from before this step, as the weights are: one pass for both
+        ratio = state.mass * jnp.exp(here)
         return new, {
             "ratio/behaviour_nll": nll,
             "ratio/model_loss": model_loss,

@@ -124,7 +124,7 @@ def test_the_frozen_control_never_learns_and_the_others_do() -> None:
         assert float(state) == (7.0 if kind == "frozen" else 8.0)
 
 
-def test_paired_particles_recover_the_exact_ratio_of_a_finite_problem_from_episodes() -> None:
+def test_paired_particles_recover_the_exact_ratio_of_a_finite_problem_from_episodes(long_training: None) -> None:
     """Episodes with terminals and time-outs, a policy away from the behaviour's; two independent ways to its ratio."""
     problem = make_problem("finite")
     assert isinstance(problem.place, Finite)
@@ -145,9 +145,9 @@ def test_paired_particles_recover_the_exact_ratio_of_a_finite_problem_from_episo
             weights=weights,
         )
         learning = Population([Member("0", algorithm, 0, 0)], DeviceData.of([logs]), [spec_of(logs)])
-        phase = Phase("joint", 1500, weighted=False)
+        phase = Phase("joint", 1000, weighted=False)
         learner = learning.init()
-        learner, _ = learning.run(learner, learning.empty_sums(learner, phase), phase, 1500)
+        learner, _ = learning.run(learner, learning.empty_sums(learner, phase), phase, 1000)
         ratio = jax.tree.map(lambda leaf: leaf[0], learner.ratio)
         eye, zero = jnp.eye(states), jnp.zeros(states)
         found[paired] = np.asarray(weights.ratio(ratio, Batch(eye, zero[:, None], zero, eye, zero, eye), None))
