@@ -40,11 +40,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
     """Compiled programs go once they are many; asked at the end of a file and after a test of some length."""
     long = time.monotonic() - item.stash[BEGAN] > 2.0
-    if (long or nextitem is None or nextitem.path != item.path) and MAPS.exists():
+    asked = MAPS.exists() and (long or nextitem is None or nextitem.path != item.path)
+    if asked and MAPS.read_bytes().count(b"\n") > MANY_MAPS:
         import jax
 
-        if MAPS.read_bytes().count(b"\n") > MANY_MAPS:
-            jax.clear_caches()
+        jax.clear_caches()
 
 
 @pytest.fixture(scope="module")

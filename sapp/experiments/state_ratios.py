@@ -61,10 +61,8 @@ from sapp.training.population import Learner, Member, Population
 SHIFTS = (0.0, 1.0, 2.0, 4.0)
 ESTIMATORS = ("ceiling", "dualdice", "occupancy", "unpaired", "infonce")
 WEIGHT_BATCH = 256
-AVERAGE = 1e-3
-"""Of the classifiers on true samples, as of the estimators'."""
-CLASSIFIER_LR = 1e-3
-"""Likewise."""
+AVERAGE, CLASSIFIER_LR = OccupancyModel.average, OccupancyModel.classifier_lr
+"""Of the classifiers on true samples: the estimators'."""
 REFERENCE = 0.6
 """The share of the true samples from which a truth is learned; the ceiling's are the others."""
 

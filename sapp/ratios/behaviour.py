@@ -8,14 +8,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.networks.gaussian import TanhGaussian, log_normal, log_tanh_derivative, unsquash
+from sapp.networks.gaussian import TanhGaussian
 from sapp.networks.mlp import MLP, Precision
 
 LOG_STD_RANGE = (-4.0, 1.5)
 """Bounds of log σ: a logged action repeated exactly must not drive the likelihood to infinity."""
-RAW_LIMIT = 3.8
-"""Logged actions beyond ±0.999 count as ±0.999: at ±1, where clipped logs have many, the pre-image under tanh is
-infinite."""
+LOGGED_LIMIT = 0.999
+"""Logged actions beyond ± this count as this: at ±1, where clipped logs have many, the pre-image under tanh is
+infinite, and close to it so far out that it would stretch σ."""
 
 
 class TanhBehaviour(eqx.Module):
@@ -40,8 +40,7 @@ class TanhBehaviour(eqx.Module):
 
     def loss(self, state: Array, action: Array) -> Array:
         """−E[log β̂(a|s)] of logged actions."""
-        law, raw = self(state), jnp.clip(unsquash(action), -RAW_LIMIT, RAW_LIMIT)
-        return -jnp.mean(jnp.sum(log_normal(raw, law.mean, law.log_std) - log_tanh_derivative(raw), axis=-1))
+        return -jnp.mean(self(state).log_prob(jnp.clip(action, -LOGGED_LIMIT, LOGGED_LIMIT)))
 
 
 def box(law: TanhGaussian, action: Array, width: Array | float) -> tuple[Array, Array]:

@@ -98,6 +98,11 @@ def averaged(mean: T, network: T, rate: Array | float, steps: Array) -> T:
     return polyak(mean, network, jnp.maximum(rate, 8.0 / (steps + 8.0)))
 
 
+def running(health: T, seen: T, rate: Array | float, finite: Array) -> T:
+    """Running means of an estimator's health; what a step that was not taken has seen does not count."""
+    return jax.tree.map(lambda old, new: jnp.where(finite, old + rate * (new - old), old), health, seen)
+
+
 class Standard(eqx.Module):
     """A dataset's statistics: networks see (observation − mean)/std."""
 

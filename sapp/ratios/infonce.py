@@ -27,6 +27,7 @@ from sapp.ratios.classifier import (
     effective_share,
     log_ratio,
     make_classifier,
+    running,
 )
 from sapp.ratios.transforms import LogMinMax, Transform
 from sapp.spec import Batch, Spec
@@ -184,9 +185,7 @@ class OccupancyInfoNCE(ClassifierWeights):
             accuracy(scores[:-count], share, scores[-count:]),
             jnp.sum(jax.nn.softmax(log_here) * batch.terminal),  # how often π's law ends the task, were it β there
         )
-        health = jax.tree.map(
-            lambda old, new: jnp.where(finite, old + self.health_rate * (new - old), old), state.health, seen
-        )
+        health = running(state.health, seen, self.health_rate, finite)
         relative = health.error / jnp.maximum(health.constant, 1e-12)
         mass = (1.0 - discount) / (1.0 - discount + discount * health.ended)
         sick = (

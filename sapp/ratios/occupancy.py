@@ -29,6 +29,7 @@ from sapp.ratios.classifier import (
     effective_share,
     log_ratio,
     make_classifier,
+    running,
 )
 from sapp.ratios.successor import GaussianSuccessor, LoggedSuccessor, Transitions
 from sapp.ratios.transforms import LogMinMax, Transform
@@ -236,9 +237,7 @@ class OccupancyModel(ClassifierWeights):
         means = Networks(*followed, averaged(state.readout, networks.classifier, self.average, moves))
         right = accuracy(scores[:count], shares[:count, 0], scores[-count:])
         seen = OccupancyHealth(errors[0], errors[1], moved.restarted, moved.left, moved.clipped, right)
-        health = jax.tree.map(
-            lambda old, new: jnp.where(finite, old + self.health_rate * (new - old), old), state.health, seen
-        )
+        health = running(state.health, seen, self.health_rate, finite)
         error = health.error / jnp.maximum(health.constant, 1e-12)
         mass = jnp.minimum(1.0, (1.0 - discount) / jnp.maximum(health.restarted, 1e-12))
         sick = (

@@ -19,7 +19,7 @@ from sapp.algorithms.presets import preset
 from sapp.config import build, describe
 from sapp.networks import MLP, TanhGaussian
 from sapp.ratios import DualDICE, FrozenWeights, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights
-from sapp.ratios.behaviour import RAW_LIMIT, TanhBehaviour, box
+from sapp.ratios.behaviour import LOGGED_LIMIT, TanhBehaviour, box
 from sapp.ratios.classifier import (
     ADAM,
     LOG_RATIO_LIMIT,
@@ -254,7 +254,7 @@ def test_the_behaviours_loss_is_the_density_of_tanh_and_finite_at_the_bounds() -
     expected = -np.log(normal / (1 - actions**2)).sum(1).mean()
     assert float(behaviour.loss(jnp.zeros((2, 2)), jnp.asarray(actions))) == pytest.approx(expected, rel=1e-4)
     ends = behaviour.loss(jnp.zeros((1, 2)), jnp.asarray([[1.0, -1.0]]))
-    inside = behaviour.loss(jnp.zeros((1, 2)), jnp.tanh(jnp.asarray([[RAW_LIMIT, -RAW_LIMIT]])))
+    inside = behaviour.loss(jnp.zeros((1, 2)), jnp.asarray([[LOGGED_LIMIT, -LOGGED_LIMIT]]))
     assert float(ends) == pytest.approx(float(inside), rel=1e-4)
 
 
@@ -401,7 +401,7 @@ def test_a_policy_that_is_the_behaviour_moves_the_same_particles(step: Any) -> N
     assert float(moved.clipped) == 0.0
 
 
-def test_particles_follow_means_of_a_hundred_steps_and_the_ratio_one_of_a_thousand(step: Any) -> None:
+def test_what_particles_follow_and_what_is_read_are_averaged_each_at_its_own_rate(step: Any) -> None:
     weights = eqx.tree_at(lambda w: (w.model_average, w.average), SMALL["model"], (1.0, 0.0))
     before, after = (run_steps(step, weights, count)[0] for count in (3, 4))
     for found, expected in (
