@@ -1,4 +1,4 @@
-"""CQL's critic gradient by itself, plain against fused, and the products that the ratio networks could use.
+"""CQL's critic gradient by itself, plain against fused; the products and networks that ratio estimators could use.
 
 python bench/kernel.py --members 54 --layers 2 3          # on a GPU; on processors the fused kernel is interpreted
 python bench/kernel.py --products
@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
-from sapp.networks import StateActionNetwork
-from sapp.networks.product import product
+from sapp.networks import MLP, StateActionNetwork
+from sapp.networks.halves import perceptron
 from sapp.spec import Batch
 
 OBSERVATIONS, ACTIONS, SAMPLES, WIDTH = 17, 6, 10, 256
@@ -28,7 +28,6 @@ def by(precision):
 
 PRODUCTS = {
     "float32, highest": by(jax.lax.Precision.HIGHEST),
-    "three halves in one": jax.vmap(product),
     "three TF32": by(jax.lax.DotAlgorithmPreset.TF32_TF32_F32_X3),
     "six bf16": by(jax.lax.DotAlgorithmPreset.BF16_BF16_F32_X6),
     "three bf16": by(jax.lax.DotAlgorithmPreset.BF16_BF16_F32_X3),
@@ -95,6 +94,31 @@ def products(members: int) -> None:
         )
 
 
+def networks(members: int, layers: int) -> None:
+    """A ratio network and its gradient, as float32 computes it and by halves."""
+    network = jax.vmap(lambda key: MLP(key, OBSERVATIONS + ACTIONS, (WIDTH,) * layers, 1))(
+        jax.random.split(jax.random.PRNGKey(0), members)
+    )
+    x = jax.random.normal(jax.random.PRNGKey(1), (members, 3 * WIDTH, OBSERVATIONS + ACTIONS))
+
+    def by_halves(network: MLP, x: jax.Array) -> jax.Array:
+        return perceptron(tuple((layer.weight, layer.bias) for layer in network.layers), x)
+
+    routes = {"float32, highest": lambda network, x: network(x), "by halves": by_halves}
+    found = {}
+    for name, function in routes.items():
+        gradient = jax.jit(jax.vmap(jax.grad(lambda n, x, f=function: jnp.mean(jnp.square(f(n, x))))))
+        value = jax.jit(jax.vmap(function))
+        found[name] = gradient(network, x).layers[1].weight
+        print(
+            f"{layers} layers  {name:20} {1e6 * seconds(value, network, x) / members:7.2f} us a member, "
+            f"gradient {1e6 * seconds(gradient, network, x) / members:7.2f}",
+            flush=True,
+        )
+    one, other = found.values()
+    print(f"{layers} layers  gradients differ by {float(jnp.linalg.norm(one - other) / jnp.linalg.norm(one)):.1e}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=54)
@@ -105,6 +129,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.products:
         products(options.members)
+        for layers in options.layers:
+            networks(options.members, layers)
         return
     for layers in options.layers:
         gradients(layers, options.members, options.batch, options.calls)

@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from sapp.backend import on_cuda
 from sapp.errors import SappError
+from sapp.networks.halves import WIDTH, perceptron
 
 Precision = Literal["float32", "tf32", "bf16"]
 """How matrix products are computed: exactly in float32, in TF32 where the device has it, or from bf16 operands."""
@@ -53,11 +55,13 @@ class Linear(eqx.Module):
 class MLP(eqx.Module):
     """ReLU network; the result is float32 whatever the precision inside.
 
-    ``scale`` shrinks the initial weights of the last layer, ``bias`` (if given) sets its initial bias.
+    ``scale`` shrinks the initial weights of the last layer, ``bias`` (if given) sets its initial bias. ``halves`` lets
+    float32 be computed by half-precision products where that is faster and as exact; then it is differentiable once.
     """
 
     layers: tuple[Linear, ...]
     precision: Precision = eqx.field(static=True)
+    halves: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class MLP(eqx.Module):
         *,
         scale: float = 1.0,
         bias: float | None = None,
+        halves: bool = False,
     ) -> None:
         widths = [inputs, *hidden, outputs]
         keys = jax.random.split(key, len(widths) - 1)
@@ -78,9 +83,13 @@ class MLP(eqx.Module):
             layers[-1] = eqx.tree_at(lambda layer: layer.bias, layers[-1], jnp.full((outputs,), bias, jnp.float32))
         self.layers = tuple(layers)
         self.precision = precision
+        self.halves = halves and precision == "float32" and len(hidden) > 1 and min(hidden) >= WIDTH
 
     def __call__(self, x: Array) -> Array:
         """Map ``[..., inputs]`` to ``[..., outputs]``."""
+        if self.halves and on_cuda():
+            layers = tuple((layer.weight, layer.bias) for layer in self.layers)
+            return perceptron(layers, x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
         for layer in self.layers[:-1]:
             x = jax.nn.relu(layer(x, self.precision))
         return self.layers[-1](x, self.precision).astype(jnp.float32)
@@ -106,10 +115,11 @@ class StateActionNetwork(eqx.Module):
         *,
         scale: float = 1.0,
         bias: float | None = None,
+        halves: bool = False,
     ) -> None:
         if not hidden:
             raise SappError("hidden sizes are empty: a critic needs at least one hidden layer")
-        self.mlp = MLP(key, state_size + action_size, hidden, 1, precision, scale=scale, bias=bias)
+        self.mlp = MLP(key, state_size + action_size, hidden, 1, precision, scale=scale, bias=bias, halves=halves)
         self.state_size = state_size
 
     def __call__(self, state: Array, action: Array) -> Array:

@@ -127,9 +127,9 @@ class DualDICE(StateWeights):
         sizes = spec.observation_size, spec.action_size
         keys = jax.random.split(key, 4)
         one = {"square": 1.0, "softplus": SOFTPLUS_ONE, "identity": 1.0}[self.positivity]
-        nu = StateActionNetwork(keys[0], *sizes, self.hidden)
-        zeta = StateActionNetwork(keys[1], *sizes, self.hidden, scale=1e-2, bias=one)
-        ratio = MLP(keys[2], sizes[0], self.hidden, 1, scale=1e-2, bias=0.0)
+        nu = StateActionNetwork(keys[0], *sizes, self.hidden, halves=True)
+        zeta = StateActionNetwork(keys[1], *sizes, self.hidden, scale=1e-2, bias=one, halves=True)
+        ratio = MLP(keys[2], sizes[0], self.hidden, 1, scale=1e-2, bias=0.0, halves=True)
         behaviour = self._density(keys[3], spec) if self.route == "density" else None
         multiplier = jnp.float32(0.0)
         zero = jnp.float32(0.0)
