@@ -172,7 +172,9 @@ def scaled(
         if steps < 1:
             raise SappError(f"steps is {steps}: it must be at least 1")
         every = max(1, steps // 20 if name != "smoke" else steps // 4)
-        scale = replace(scale, steps=steps, eval_every=every, log_every=min(scale.log_every, every))
+        rows = -(-every // scale.log_every)  # logged rows from one evaluation to the next
+        log_every = max(1, every // rows)
+        scale = replace(scale, steps=steps, eval_every=rows * log_every, log_every=log_every)
         notes.append(f"{steps:,} steps")
     if seeds is not None:
         scale = replace(scale, seeds=tuple(seeds))

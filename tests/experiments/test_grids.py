@@ -102,3 +102,12 @@ def test_published_numbers_by_experiment() -> None:
     assert paper.published("table1", "shuffled", "hopper-medium") is None
     assert paper.published("runs", "sa-cql", "hopper-medium-v2") == paper.published("table1", "SA-CQL", "hopper-medium")
     assert paper.published("table1", "CQL", "point-60") is None
+
+
+@pytest.mark.parametrize("steps", [7, 100, 20_000, 145_000, 150_000, 1_000_000])
+def test_a_scale_of_another_length_evaluates_on_logged_rows(steps: int) -> None:
+    scale = scaled("small", steps=steps)
+    assert scale.steps == steps
+    assert scale.log_every <= 5_000
+    assert scale.eval_every % scale.log_every == 0
+    assert 0 <= max(1, steps // 20) - scale.eval_every < scale.eval_every / scale.log_every
