@@ -24,7 +24,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,6 +50,8 @@ from sapp.training.population import Learner, Member, Population
 
 Floats = np.ndarray
 HIDDEN, RATIO_HIDDEN = (64, 64), (32, 32)
+UNIT = 6.0
+"""Networks see rewards in this unit: their Huber loss is a square, as CQL's is, for errors below 1."""
 FLOOR = 0.02
 """Least weight: of the log-min–max, whose lowest weight would be no penalty at all."""
 
@@ -241,8 +243,8 @@ def learned_losses(
 ) -> tuple[dict[str, Floats], float]:
     """What discrete (SA-)CQL with networks loses [α, worlds] by column, and how DualDICE's log-ratios correlate with
     the truth over states (mean over worlds and α)."""
-    data = DeviceData.of([world.data for world in worlds])
-    specs = [spec_of(world.data) for world in worlds]
+    logs = [replace(world.data, reward=world.data.reward / UNIT) for world in worlds]
+    data, specs = DeviceData.of(logs), [spec_of(log) for log in logs]
     found: dict[str, Floats] = {}
     agreement = float("nan")
     for estimator in ratios:
@@ -315,15 +317,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
     parser.add_argument("--cases", nargs="+", default=tuple(CASES), choices=tuple(CASES), help="a table each")
-    parser.add_argument("--worlds", type=int, help="half of them to tune α on (default: 120, learned 24)")
+    parser.add_argument("--worlds", type=int, help="half of them to tune α on (default: 120, learned 40)")
     parser.add_argument("--learned", action="store_true", help="networks instead of the exact minimiser")
     parser.add_argument("--ratios", nargs="+", default=tuple(KINDS), choices=tuple(KINDS), help="of the networks")
     parser.add_argument("--steps", type=int, default=3_000, help="of the networks")
     options = parser.parse_args(arguments)
-    count = options.worlds or (24 if options.learned else 120)
+    count = options.worlds or (40 if options.learned else 120)
     if count < 2:
         raise SappError(f"worlds is {count}: at least 2 are needed, half of them to tune alpha on")
-    alphas = (np.geomspace(0.01, 3, 6) if options.learned else np.geomspace(0.003, 300, 26)).tolist()
+    alphas = (np.geomspace(0.5, 15, 4) if options.learned else np.geomspace(0.003, 300, 26)).tolist()
     for case in options.cases:
         setting = CASES[case]
         worlds = [make_world(setting, seed) for seed in range(count)]
