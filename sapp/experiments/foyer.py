@@ -325,7 +325,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     count = options.worlds or (40 if options.learned else 120)
     if count < 2:
         raise SappError(f"worlds is {count}: at least 2 are needed, half of them to tune alpha on")
-    alphas = (np.geomspace(0.5, 15, 4) if options.learned else np.geomspace(0.003, 300, 26)).tolist()
+    alphas = (np.geomspace(0.5, 500, 7) if options.learned else np.geomspace(0.003, 300, 26)).tolist()
     for case in options.cases:
         setting = CASES[case]
         worlds = [make_world(setting, seed) for seed in range(count)]
