@@ -238,7 +238,6 @@ def learned_losses(
     worlds: Sequence[World],
     alphas: Sequence[float],
     steps: int,
-    ratios: Sequence[str] = tuple(KINDS),
     say: Callable[[str], None] = print,
 ) -> tuple[dict[str, Floats], float]:
     """What discrete (SA-)CQL with networks loses [α, worlds] by column, and how DualDICE's log-ratios correlate with
@@ -247,8 +246,8 @@ def learned_losses(
     data, specs = DeviceData.of(logs), [spec_of(log) for log in logs]
     found: dict[str, Floats] = {}
     agreement = float("nan")
-    for estimator in ratios:
-        kinds, members = KINDS[estimator], []
+    for estimator, kinds in KINDS.items():
+        members = []
         for kind in kinds:
             for alpha in alphas:
                 for number, world in enumerate(worlds):
@@ -319,10 +318,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--cases", nargs="+", default=tuple(CASES), choices=tuple(CASES), help="a table each")
     parser.add_argument("--worlds", type=int, help="half of them to tune α on (default: 120, learned 40)")
     parser.add_argument("--learned", action="store_true", help="networks instead of the exact minimiser")
-    parser.add_argument("--ratios", nargs="+", default=tuple(KINDS), choices=tuple(KINDS), help="of the networks")
     parser.add_argument("--steps", type=int, default=3_000, help="of the networks")
     options = parser.parse_args(arguments)
-    count = options.worlds or (40 if options.learned else 120)
+    count = (40 if options.learned else 120) if options.worlds is None else options.worlds
     if count < 2:
         raise SappError(f"worlds is {count}: at least 2 are needed, half of them to tune alpha on")
     alphas = (np.geomspace(0.5, 500, 7) if options.learned else np.geomspace(0.003, 300, 26)).tolist()
@@ -331,9 +329,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         worlds = [make_world(setting, seed) for seed in range(count)]
         note = ""
         if options.learned:
-            losses, agreement = learned_losses(setting, worlds, alphas, options.steps, options.ratios)
-            if "DualDICE" in options.ratios:
-                note = f"DualDICE's log-ratios correlate with the truth by {agreement:.2f}."
+            losses, agreement = learned_losses(setting, worlds, alphas, options.steps)
+            note = f"DualDICE's log-ratios correlate with the truth by {agreement:.2f}."
         else:
             losses = exact_losses(worlds, alphas)
         rows = tuned(losses, alphas)
