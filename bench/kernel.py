@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
+from sapp.kernels.halves import perceptron
 from sapp.networks import MLP, StateActionNetwork
-from sapp.networks.halves import perceptron
 from sapp.spec import Batch
 
 OBSERVATIONS, ACTIONS, SAMPLES, WIDTH = 17, 6, 10, 256

@@ -47,8 +47,8 @@ def main() -> None:
     parser.add_argument("--precision", nargs="+", default=["float32"])
     parser.add_argument("--kernel", nargs="+", default=["auto"])
     parser.add_argument("--phases", nargs="+", default=list(PHASES))
-    parser.add_argument("--hidden", default="256,256,256")
-    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--hidden", nargs="+", default=["256,256,256"])
+    parser.add_argument("--batch", type=int, nargs="+", default=[256])
     parser.add_argument("--observations", type=int, default=17)
     parser.add_argument("--actions", type=int, default=6)
     parser.add_argument("--rows", type=int, default=100_000)
@@ -56,22 +56,25 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also append one JSON object a line to this file")
     options = parser.parse_args()
     data = dataset(options.observations, options.actions, options.rows)
-    hidden = tuple(int(width) for width in options.hidden.split(","))
-    for precision, kernel, count in itertools.product(options.precision, options.kernel, options.members):
-        settings = {"hidden": hidden, "precision": precision, "kernel": kernel, "batch_size": options.batch}
-        members = [Member(str(seed), sapp.CQL(weights=DualDICE(), **settings), 0, seed) for seed in range(count)]
+    everything = options.precision, options.kernel, options.hidden, options.batch, options.members
+    for precision, kernel, hidden, batch, count in itertools.product(*everything):
+        widths = tuple(int(width) for width in hidden.split(","))
+        algorithm = sapp.CQL(
+            weights=DualDICE(), hidden=widths, precision=precision, kernel=kernel, batch_size=batch
+        )  # fmt: skip
+        members = [Member(str(seed), algorithm, 0, seed) for seed in range(count)]
         population = Population(members, DeviceData.of([data]), [spec_of(data)])
         for name in options.phases:
             rate, compiled = measure(population, PHASES[name], options.seconds)
             rate *= count
             peak = (jax.local_devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
             print(
-                f"{precision:8} {kernel:6} {options.hidden:12} batch {options.batch:4} {count:3} members  {name:6} "
+                f"{precision:8} {kernel:6} {hidden:12} batch {batch:4} {count:3} members  {name:6} "
                 f"{rate:10,.0f} run-steps/s  (compile {compiled:.1f} s, peak so far {peak / 2**20:,.0f} MiB)",
                 flush=True,
             )
             if options.json:
-                row = {"precision": precision, "kernel": kernel, "hidden": options.hidden, "batch": options.batch}
+                row = {"precision": precision, "kernel": kernel, "hidden": hidden, "batch": batch}
                 row |= {"members": count, "phase": name, "run_steps_per_s": rate, "compile_s": compiled, "peak": peak}
                 with options.json.open("a") as file:
                     file.write(json.dumps(row | {"device": jax.local_devices()[0].device_kind}) + "\n")

@@ -11,7 +11,7 @@ import torch
 from worker import SIZES, arrays, open_answers, serve
 
 
-def main(compile_graph: bool) -> None:
+def main(compile_graph: bool, device: str) -> None:
     answers = open_answers()
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     raw = arrays()
@@ -22,7 +22,7 @@ def main(compile_graph: bool) -> None:
     cql = d3rlpy.algos.CQLConfig(
         batch_size=SIZES["batch"], n_action_samples=SIZES["samples"], alpha_learning_rate=0.0, soft_q_backup=False,
         actor_encoder_factory=encoder, critic_encoder_factory=encoder, compile_graph=compile_graph,
-    ).create(device="cpu")  # fmt: skip
+    ).create(device=device)  # fmt: skip
     cql.build_with_dataset(dataset)
     fixed = dataset.sample_transition_batch(SIZES["batch"])
 
@@ -45,4 +45,4 @@ def main(compile_graph: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(compile_graph="compile" in sys.argv)
+    main(compile_graph="compile" in sys.argv, device="cuda:0" if "cuda" in sys.argv else "cpu")

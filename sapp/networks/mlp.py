@@ -12,7 +12,7 @@ from jax import Array
 
 from sapp.backend import on_cuda
 from sapp.errors import SappError
-from sapp.networks.halves import WIDTH, perceptron
+from sapp.kernels.halves import misfit, perceptron
 
 Precision = Literal["float32", "tf32", "bf16"]
 """How matrix products are computed: exactly in float32, in TF32 where the device has it, or from bf16 operands."""
@@ -83,7 +83,7 @@ class MLP(eqx.Module):
             layers[-1] = eqx.tree_at(lambda layer: layer.bias, layers[-1], jnp.full((outputs,), bias, jnp.float32))
         self.layers = tuple(layers)
         self.precision = precision
-        self.halves = halves and precision == "float32" and len(hidden) > 1 and min(hidden) >= WIDTH
+        self.halves = halves and precision == "float32" and misfit(tuple(hidden), outputs) is None
 
     def __call__(self, x: Array) -> Array:
         """Map ``[..., inputs]`` to ``[..., outputs]``."""

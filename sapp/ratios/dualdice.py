@@ -151,6 +151,8 @@ class DualDICE(StateWeights):
         return BehaviourDensity(key, spec.observation_size, spec.action_size, self.hidden, self.components)
 
     def _adam(self) -> optax.GradientTransformation:
+        if self.adam_b1 == 0.0:  # the same without the means of gradients, which would cost a quarter of its memory
+            return optax.scale_by_rms(decay=self.adam_b2, eps=1e-8, eps_in_sqrt=False, bias_correction=True)
         return optax.scale_by_adam(b1=self.adam_b1, b2=self.adam_b2)
 
     def positive(self, output: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import equinox as eqx
@@ -275,6 +276,19 @@ def test_one_program_serves_all_chunks_of_a_phase(sa_cql: tuple[Learner, Sums]) 
     for steps in (1, 2, 3):
         learner, sums = chosen.run(learner, sums, RATIO, steps)
     assert compiled._run._cache_size() == known
+
+
+def test_nothing_grows_with_steps() -> None:
+    chosen = population(members(DICE))
+    learner = chosen.init()
+    sums = chosen.empty_sums(learner, JOINT)
+    alive = []
+    for _ in range(6):
+        learner, sums = chosen.run(learner, sums, JOINT, 5)
+        gc.collect()
+        alive.append(sum(array.nbytes for array in jax.live_arrays()))
+    assert int(learner.updates) == 30
+    assert len(set(alive[1:])) == 1
 
 
 def test_metrics_are_sums_over_the_steps(cql: tuple[Learner, Sums]) -> None:
