@@ -65,10 +65,13 @@ def peer(python: str, compiled: bool, seconds: float) -> list[dict]:
             input="".join(f"step {count}\n" for count in counts),
             capture_output=True, text=True, timeout=limit, env=os.environ | {"OMP_NUM_THREADS": "8"},
         )  # fmt: skip
-        about, _, *timed = [json.loads(line) for line in done.stdout.splitlines()]
-    except (subprocess.TimeoutExpired, ValueError) as reason:
-        print(f"d3rlpy{' compiled' if compiled else ''}: not measured ({type(reason).__name__})", flush=True)
+    except subprocess.TimeoutExpired:
+        print(f"d3rlpy{' compiled' if compiled else ''}: not measured, it took longer than {limit:.0f} s", flush=True)
         return []
+    if done.returncode != 0:
+        print(f"d3rlpy: not measured ({done.stderr.strip().splitlines()[-1]})", flush=True)
+        return []
+    about, _, *timed = [json.loads(line) for line in done.stdout.splitlines()]
     rate = max(count / answer["seconds"] for count, answer in zip(counts[1:], timed, strict=True))
     row = {"peer": "d3rlpy", "compiled": about["compiled"], "steps_per_s": rate, "versions": about}
     print(f"d3rlpy {about['d3rlpy']}{' compiled' if compiled else ''}: {rate:,.0f} steps/s", flush=True)
@@ -98,8 +101,13 @@ def draw(rows: list[dict], path: Path) -> None:
 
     def line(axis, chosen: list[dict], x, y, labels: tuple[str, str]) -> None:
         points = sorted({x(row): y(row) for row in chosen}.items())
-        axis.plot(*zip(*points, strict=True), marker="o")
-        axis.set(xlabel=labels[0], ylabel=labels[1], xscale="log", yscale="log")
+        places, values = zip(*points, strict=True)
+        axis.plot(places, values, marker="o")
+        axis.set(xlabel=labels[0], ylabel=labels[1], xscale="log", ylim=(0.0, 1.1 * max(values)))
+        axis.set_xticks(places, [str(place) for place in places])
+        axis.minorticks_off()
+        axis.yaxis.set_major_formatter("{x:,.0f}")
+        axis.grid(alpha=0.3)
 
     two = [row for row in fast if row["hidden"] == "256,256"]
     members = [row for row in two if row["batch"] == 256]
