@@ -247,6 +247,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--transitions", type=int, default=1_000_000)
     parser.add_argument("--precision", default="float32", choices=("float32", "tf32", "bf16"))
+    parser.add_argument("--hidden", type=int, nargs="+", help="layers of actor and critics (default: three of 256)")
     parser.add_argument("--no-fallback", action="store_true", help="use the weights whatever the estimator's health")
     parser.add_argument("--eval-every", type=int)
     parser.add_argument("--limit", type=float, help="seconds after which to save and stop")
@@ -268,12 +269,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         mixtures = [*_ready(options.mixtures), *(Mixture(*each) for each in options.mixture or ())]
         data = [regenerate(name, options.policies, folder, options.transitions) for name in options.environments]
         data += [mix(each, options.policies, folder, options.transitions) for each in mixtures]
+        base = {"hidden": tuple(options.hidden)} if options.hidden else {}
         runs = grid(
             options.out,
             data,
             options.estimators,
             sapp.sa_protocol(options.steps, options.pretrain, options.ratio),
-            Settings(options.precision, not options.no_fallback),
+            Settings(options.precision, not options.no_fallback, base=base),
             options.eval_every,
             seeds=options.seeds,
         )
