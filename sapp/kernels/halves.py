@@ -63,13 +63,17 @@ WIDTH = 64
 """Hidden layers are multiples of this; of narrower ones splitting costs more than it saves."""
 DEPTH = 32
 """Inputs are filled up with zeros to a multiple of this; the first kernel takes so many at a time."""
+WIDEST = 128
+"""Inputs at most: the first layer's products are made for narrow ones."""
 LONGEST = 256
 """A gradient's product contracts so many rows at most, and those products are added up: tensor cores round each partial
 sum towards zero, which over thousands of rows would come to several times float32's own error."""
 
 
-def misfit(hidden: tuple[int, ...], outputs: int) -> str | None:
+def misfit(inputs: int, hidden: tuple[int, ...], outputs: int) -> str | None:
     """What keeps a network from being computed like this, or None if nothing does."""
+    if inputs > WIDEST:
+        return f"{inputs} inputs: it takes up to {WIDEST}"
     if len(hidden) < 2 or any(width % WIDTH for width in hidden):
         return f"hidden layers {hidden}: it takes two or more, of multiples of {WIDTH} units"
     return None if outputs == 1 else f"{outputs} outputs: it takes one"

@@ -83,7 +83,7 @@ class MLP(eqx.Module):
             layers[-1] = eqx.tree_at(lambda layer: layer.bias, layers[-1], jnp.full((outputs,), bias, jnp.float32))
         self.layers = tuple(layers)
         self.precision = precision
-        self.halves = halves and precision == "float32" and misfit(tuple(hidden), outputs) is None
+        self.halves = halves and precision == "float32" and misfit(inputs, tuple(hidden), outputs) is None
 
     def __call__(self, x: Array) -> Array:
         """Map ``[..., inputs]`` to ``[..., outputs]``."""

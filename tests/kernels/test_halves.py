@@ -18,11 +18,11 @@ ROWS = 96
 
 
 def problem(
-    hidden: tuple[int, ...], scale: float = 1.0, spread: float = 0.0, rows: int = ROWS
+    hidden: tuple[int, ...], scale: float = 1.0, spread: float = 0.0, rows: int = ROWS, inputs: int = 23
 ) -> tuple[MLP, Layers, np.ndarray]:
-    network = MLP(jax.random.PRNGKey(0), 23, hidden, 1)
+    network = MLP(jax.random.PRNGKey(0), inputs, hidden, 1)
     rng = np.random.default_rng(0)
-    x = (rng.normal(size=(rows, 23)) * scale * np.exp(spread * rng.normal(size=(rows, 1)))).astype(np.float32)
+    x = (rng.normal(size=(rows, inputs)) * scale * np.exp(spread * rng.normal(size=(rows, 1)))).astype(np.float32)
     return network, tuple((layer.weight, layer.bias) for layer in network.layers), x
 
 
@@ -72,12 +72,14 @@ def errors(found: list[jax.Array], true: list[np.ndarray]) -> list[float]:
     ]
 
 
-@pytest.mark.parametrize(("hidden", "rows"), [((64, 128), 96), ((192, 64, 64), 50), ((64, 64, 64, 64), 96)])
+@pytest.mark.parametrize(
+    ("hidden", "rows", "inputs"), [((64, 128), 128, 23), ((192, 64, 64), 50, 40), ((64, 64, 64, 64), 96, 7)]
+)
 @pytest.mark.parametrize(("scale", "spread"), [(1.0, 0.0), (1.0, 3.0), (1e-12, 0.0), (1e9, 0.0)])
 def test_values_and_gradients_are_as_exact_as_float32s_own(
-    hidden: tuple[int, ...], rows: int, scale: float, spread: float
+    hidden: tuple[int, ...], rows: int, inputs: int, scale: float, spread: float
 ) -> None:
-    _, layers, x = problem(hidden, scale, spread, rows)
+    _, layers, x = problem(hidden, scale, spread, rows, inputs)
     dy = (np.random.default_rng(1).normal(size=(rows, 1)) * 1e-5).astype(np.float32)
     dy[::3] *= 1e-2  # as the initial states' share of DualDICE's gradient is
     dy *= clear(layers, x)
@@ -182,6 +184,7 @@ def test_only_wide_float32_networks_with_a_layer_between_hidden_ones_use_halves(
     assert not MLP(key, 23, (256, 32), 1, halves=True).halves
     assert not MLP(key, 23, (256, 100), 1, halves=True).halves
     assert not MLP(key, 23, (256, 256), 2, halves=True).halves
+    assert not MLP(key, 512, (256, 256), 1, halves=True).halves
     assert not MLP(key, 23, (256, 256), 1).halves
 
 
