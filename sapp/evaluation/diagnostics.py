@@ -23,6 +23,8 @@ class Limits:
         off_data: share of the policy's actions off the data.
         drift: change of FQE's value over the last fifth of fitting, in widths of its interval.
         outside: share of starts whose value lies outside what the rewards allow, r_min/(1−γ) to r_max/(1−γ).
+        horizons: τ·steps·(1−γ), how often FQE's fitting has carried values over the horizon 1/(1−γ); here *fewer* make
+            an estimate doubtful. A fit that was hardly begun has not drifted, either.
         width: width of the interval, in spreads (5 % to 95 %) of the logged episodes' own discounted returns.
     """
 
@@ -31,6 +33,7 @@ class Limits:
     off_data: tuple[float, float] = (0.15, 0.6)
     drift: tuple[float, float] = (1.0, 5.0)
     outside: tuple[float, float] = (0.02, 0.2)
+    horizons: tuple[float, float] = (5.0, 0.5)
     width: tuple[float, float] = (1.0, 3.0)
 
 
@@ -47,6 +50,7 @@ class Diagnosis:
         disagreement: |FQE − DualDICE| in standard errors of their difference.
         drift: see ``Limits``.
         outside: see ``Limits``.
+        horizons: see ``Limits``; None where the equations are solved exactly.
         dice_healthy: whether the ratios can be used.
         chosen: the estimator to quote, "dr" or "fqe".
         verdict: "trusted", "doubtful" or "refused".
@@ -61,6 +65,7 @@ class Diagnosis:
     disagreement: float
     drift: float
     outside: float
+    horizons: float | None
     dice_healthy: bool
     chosen: str
     verdict: str
@@ -110,6 +115,8 @@ def _one(
     if fitted.terminals:  # an episode that ends pays nothing more
         low, high = min(low, rewards[0], 0.0), max(high, rewards[1], 0.0)
     slack = 0.02 * (high - low)
+    settings = fitted.settings
+    horizons = None if settings.exact else settings.rates()["target_rate"] * settings.steps / gain
     start = fitted.start_value[policy]
     outside = float(np.mean((start < low - slack) | (start > high + slack) | ~np.isfinite(start)))
     healthy, why = _health(fitted, policy, effective, zeta_mean, limits)
@@ -136,7 +143,15 @@ def _one(
     measure(
         drift, limits.drift, f"FQE has not settled: it still moved by {drift:.1f} interval widths; give it more steps"
     )
+    if horizons is not None and horizons < limits.horizons[0]:
+        judge(
+            DOUBTFUL if horizons >= limits.horizons[1] else REFUSED,
+            f"FQE was fitted for {settings.steps:,} steps, {horizons:.1f} times the horizon: give it at least "
+            f"{limits.horizons[0]:.0f} times",
+        )
     interval = values[chosen].interval(policy)
+    if not low - slack <= interval.estimate * gain <= high + slack:
+        judge(REFUSED, f"the estimate, {interval.estimate:.3g} a step, is impossible for these rewards")
     relative = (interval.high - interval.low) / max(spread, 1e-12)
     measure(
         relative, limits.width,
@@ -147,7 +162,19 @@ def _one(
     elif disagreement > 4.0 and abs(difference.mean()) > 0.25 * spread:
         judge(DOUBTFUL, f"FQE and DualDICE disagree by {disagreement:.1f} standard errors")
     return Diagnosis(
-        rows, effective, episodes, zeta_mean, off_data, disagreement, drift, outside, healthy, chosen, verdict, reasons
+        rows,
+        effective,
+        episodes,
+        zeta_mean,
+        off_data,
+        disagreement,
+        drift,
+        outside,
+        horizons,
+        healthy,
+        chosen,
+        verdict,
+        reasons,
     )
 
 

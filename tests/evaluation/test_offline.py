@@ -7,7 +7,7 @@ import pytest
 
 from sapp.data import Dataset
 from sapp.errors import SappError
-from sapp.evaluation.diagnostics import REFUSED, TRUSTED
+from sapp.evaluation.diagnostics import DOUBTFUL, REFUSED, TRUSTED, Diagnosis, diagnose
 from sapp.evaluation.doubly_robust import Values, dice_of_bags, doubly_robust, estimate, fqe_of_bags, spread
 from sapp.evaluation.estimators import Fitted, Settings, bag_counts, fit
 from sapp.evaluation.exact import fit_exactly
@@ -184,6 +184,33 @@ def test_a_policy_off_the_data_is_refused() -> None:
     chosen = select(report)
     assert [each.name for each in chosen.order] == ["inside"]
     assert chosen.refused[0][0] == "outside"
+
+
+def test_a_fit_that_was_hardly_begun_is_not_trusted(task: Task) -> None:
+    data = logs(task, 300)
+    policy = [table_policy("behaviour", task.behaviour)]
+    for steps, horizons, verdict in ((300, 3.0, DOUBTFUL), (40, 0.4, REFUSED)):
+        settings = Settings(discount=0.9, steps=steps, bags=2, hidden=(8,), batch_size=32)
+        found = evaluate_offline(policy, data, settings).diagnoses[0]
+        assert found.horizons == pytest.approx(horizons)
+        assert found.verdict == verdict
+        assert f"fitted for {steps} steps, {horizons:.1f} times the horizon" in " ".join(found.reasons)
+
+
+def test_an_impossible_estimate_is_refused(task: Task) -> None:
+    data = logs(task, 3000)
+    fitted = fit_exactly(data, targets_of({"own": task.behaviour}, data), Settings(discount=0.9, exact=True))
+    values = estimate(fitted)
+    rewards = float(data.reward.min()), float(data.reward.max())
+
+    def verdict(shift: float) -> Diagnosis:
+        moved = values | {"dr": Values(values["dr"].point + shift, values["dr"].replicates + shift)}
+        return diagnose(fitted, moved, np.zeros(1), rewards, 1.0)[0]
+
+    assert verdict(0.0).verdict == TRUSTED
+    beyond = verdict(rewards[1] - rewards[0] + 1.0)
+    assert beyond.verdict == REFUSED
+    assert "impossible for these rewards" in " ".join(beyond.reasons)
 
 
 def test_too_few_episodes_are_refused(task: Task) -> None:
