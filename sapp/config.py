@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
+import importlib.util
 import math
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -41,13 +44,35 @@ def describe(module: eqx.Module) -> dict[str, Any]:
     return fields
 
 
+OWN = "SAPP_IMPORT"
+"""Environment variable: modules or files, separated by commas, that register classes of one's own."""
+
+
+def import_own() -> None:
+    """Import what the environment names, so that commands know classes that are not part of sapp."""
+    for name in filter(None, (each.strip() for each in os.environ.get(OWN, "").split(","))):
+        try:
+            if not name.endswith(".py"):
+                importlib.import_module(name)
+                continue
+            spec = importlib.util.spec_from_file_location(os.path.basename(name)[:-3], name)
+            assert spec is not None  # of a name that ends in .py there is one
+            assert spec.loader is not None
+            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        except (ImportError, OSError, SyntaxError) as error:
+            raise SappError(f"{OWN}: cannot import {name!r} ({error})") from None
+
+
 def build(description: Mapping[str, Any]) -> Any:
     """The module that ``describe`` described."""
-    kind = _KINDS.get(str(description.get("class")))
+    name = str(description.get("class"))
+    if name not in _KINDS:
+        import_own()
+    kind = _KINDS.get(name)
     if kind is None:
         raise SappError(
-            f"config.json names an unknown class {description.get('class')!r}: "
-            "import the module that registers it first"
+            f"config.json names an unknown class {name!r}: import the module that registers it first; for a command, "
+            f"name it in the environment ({OWN}=my_algorithm.py sapp ...)"
         )
     names = {field.name for field in dataclasses.fields(kind)}
     if unknown := [name for name in description if name != "class" and name not in names]:

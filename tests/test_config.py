@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -201,3 +202,18 @@ def test_presets_have_the_papers_table_of_hyper_parameters() -> None:
 def test_an_unknown_preset_gets_a_suggestion() -> None:
     with pytest.raises(SappError, match="did you mean 'sa-cql'"):
         preset("sacql")
+
+
+def test_a_command_can_be_told_where_classes_of_ones_own_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "own_rule.py"
+    file.write_text(
+        "from sapp.algorithms import CQL\nfrom sapp.config import register\n\n"
+        "@register\nclass OwnRule(CQL):\n    alpha: float = 3.5\n"
+    )
+    with pytest.raises(SappError, match=r"unknown class 'OwnRule'.*SAPP_IMPORT=my_algorithm.py"):
+        build({"class": "OwnRule"})
+    monkeypatch.setenv("SAPP_IMPORT", str(file))
+    assert build({"class": "OwnRule", "discount": 0.5}).alpha == 3.5
+    monkeypatch.setenv("SAPP_IMPORT", f"json, {tmp_path / 'missing.py'}")
+    with pytest.raises(SappError, match=r"SAPP_IMPORT: cannot import '.*missing.py'"):
+        build({"class": "NowhereRule"})
