@@ -129,5 +129,13 @@ def test_the_command_writes_exact_and_learned_tables(tmp_path: Path, monkeypatch
     assert [line.split(" | ")[0] for line in exact.splitlines()[4:11]] == [f"| {name}" for name in foyer.SPREADS]
     assert "| DualDICE ratio, matched |" in learned
     assert "correlate with the truth by" in learned
+    some = ["--learned", "--steps", "5", "--alphas", "1", "30"]
+    foyer.main([*common, "--worlds", "2", *some, "--estimators", "known"])
+    fewer = (tmp_path / "learned-uneven-coverage.md").read_text()
+    assert "DualDICE" not in fewer
+    assert "| known ratio, shuffled |" in fewer
+    assert all(line.split(" | ")[1] in ("1", "30") for line in fewer.splitlines()[4:9])
+    with pytest.raises(SappError, match="'known' comes first"):
+        foyer.main([*common, *some, "--estimators", "DualDICE"])
     with pytest.raises(SappError, match="at least 2"):
         foyer.main([*common, "--worlds", "1"])
