@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import numpy as np
 
 from sapp.data.dataset import Dataset
 from sapp.data.load import load_vectors
-from sapp.data.repair import needs_scaling
+from sapp.data.repair import MANY_CODES, labels_advice, needs_scaling
 
 FEW_EPISODES = 30
 RARE_ACTION = 0.01
@@ -62,8 +64,10 @@ def account(data: Dataset) -> list[str]:
         lines.append(f"where episodes stop without ending was told from: {notes['timeouts_from']}")
     dropped = int(notes.get("rows_dropped_without_successor", 0))
     if dropped:
+        gone = int(notes.get("episodes_dropped_without_successor", 0))
         lines.append(
             f"{dropped} rows were dropped: the last step of an episode that stops unfinished has no known next state"
+            + (f"; {gone} episodes of one such row are gone altogether" if gone else "")
         )
     if "terminal" in notes:
         lines.append("no column says that an episode ended: every episode counts as going on after its last row")
@@ -117,13 +121,27 @@ def _whole(values: np.ndarray) -> bool:
 
 def _rare_actions(data: Dataset) -> list[str]:
     assert data.num_actions is not None
-    shares = np.bincount(data.action, minlength=data.num_actions) / data.size
-    names = data.action_labels or tuple(str(number) for number in range(data.num_actions))
-    never = [name for name, share in zip(names, shares, strict=True) if share == 0]
-    rare = [name for name, share in zip(names, shares, strict=True) if 0 < share < RARE_ACTION]
+    taken, counts = np.unique(data.action, return_counts=True)
+    known = set(taken.tolist())
+    missing = data.num_actions - len(known)
+    # one by one, and only as many as are named: codes may be numbers in the millions
+    never = itertools.islice((number for number in range(data.num_actions) if number not in known), MANY_CODES)
     lines = []
-    if never:
-        lines.append(f"never taken: {', '.join(never)}; nothing can be learned of it")
+    if missing and data.action_labels is None and "columns" in data.provenance:
+        lines.append(
+            f"actions count from 0 to {data.num_actions - 1}, but {missing} of these {data.num_actions} are never "
+            f"taken ({_named(data, never, missing)}); if the numbers are codes, set {labels_advice(taken.tolist())} "
+            f"in a column mapping"
+        )
+    elif missing:
+        lines.append(f"never taken: {_named(data, never, missing)}; nothing can be learned of it")
+    rare = taken[counts < RARE_ACTION * data.size].tolist()
     if rare:
-        lines.append(f"taken in fewer than 1 % of steps: {', '.join(rare)}")
+        lines.append(f"taken in fewer than 1 % of steps: {_named(data, rare[:MANY_CODES], len(rare))}")
     return lines
+
+
+def _named(data: Dataset, first: Iterable[int], count: int) -> str:
+    """The first of some actions by name, and how many more there are."""
+    names = [str(number) if data.action_labels is None else data.action_labels[number] for number in first]
+    return ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")

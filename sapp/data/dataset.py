@@ -222,9 +222,12 @@ class Dataset(Episodes):
         if found is not None:
             notes["timeouts_from"] = found
         if next_observation is None:
+            # a time-out on the first row of an episode: dropping the row leaves nothing of it
+            alone = arrays["timeout"] & np.append(True, (arrays["terminal"] | arrays["timeout"])[:-1])
             keep = _fill_successors(arrays, where)
             notes["next_observation_from"] = "the next row's observation"
             notes["rows_dropped_without_successor"] = int(np.count_nonzero(~keep))
+            notes["episodes_dropped_without_successor"] = int(np.count_nonzero(alone))
             arrays = {key: value[keep] for key, value in arrays.items()}
             more = {key: value[keep] for key, value in more.items()}
         return cls(

@@ -19,12 +19,13 @@ from sapp.data.dqn_replay import is_dqn_replay, load_dqn_replay
 from sapp.data.files import Options, did_you_mean, given
 from sapp.data.frame_files import is_frames_folder, load_frames
 from sapp.data.frames import FrameDataset
+from sapp.data.table_files import is_parts_folder
 from sapp.errors import SappError
 
 ACCEPTED = (
     "a path ending in .hdf5, .h5, .parquet, .csv, .csv.gz or .npz, a D4RL name such as hopper-medium-v2, "
     "a benchmark name such as hopper-medium, a Minari id such as minari:mujoco/hopper/medium-v0, a folder of "
-    "image logs, a dictionary of arrays, or a Dataset"
+    "Parquet files or image logs, a dictionary of arrays, or a Dataset"
 )
 """What ``load`` takes, in words."""
 
@@ -47,9 +48,9 @@ def load(
     Args:
         source: a path (.hdf5, .h5, .parquet, .csv, .csv.gz, .npz), a D4RL name (hopper-medium-v2: downloaded), a name
             of the benchmark (hopper-medium: made on this machine, see ``sapp.benchmark``), a Minari id (with or without
-            "minari:" in front), a folder of image logs (DQN-Replay shards, read into memory, or one of sapp's own,
-            mapped), a dictionary of arrays, or a dataset, which is returned as it is. Image logs come as a
-            ``FrameDataset``.
+            "minari:" in front), a folder of Parquet files that make one log, a folder of image logs (DQN-Replay shards,
+            read into memory, or one of sapp's own, mapped), a dictionary of arrays, or a dataset, which is returned as
+            it is. Image logs come as a ``FrameDataset``.
         name: in place of the one that follows from the source.
         environment: in place of the one that follows from the source.
         physics: in place of the one that follows from the source.
@@ -76,7 +77,8 @@ def load(
     if not isinstance(source, (str, os.PathLike)):
         raise SappError(f"cannot load a {type(source).__name__}; give {ACCEPTED}")
     text, path = os.fspath(source), Path(source).expanduser()
-    if path.name.lower().endswith((".parquet", ".csv", ".csv.gz")):
+    mapped_folder = columns is not None and is_parts_folder(path)
+    if path.name.lower().endswith((".parquet", ".csv", ".csv.gz")) or mapped_folder:
         return tables.load_table(path, columns=columns, **options)
     if columns is not None:
         raise SappError(f"{text}: columns map Parquet and CSV files only; leave the option out")
@@ -93,7 +95,7 @@ def load(
         return d4rl.load_d4rl(text, mirror=mirror, progress=progress, **options)
     if path.exists():
         if path.is_dir():
-            return _folder(path, given(options))
+            return _folder(path, options)
         raise SappError(f"{text}: unknown file ending {path.suffix!r}; give {ACCEPTED}")
     if re.fullmatch(r"[\w./+-]+-v\d+", text):
         if "/" in text or minari.is_local(text):
@@ -119,15 +121,19 @@ def load_vectors(source: Any, **options: Any) -> Dataset:
     return data
 
 
-def _folder(path: Path, options: dict[str, Any]) -> FrameDataset:
-    """A folder of image logs."""
-    _only_names(str(path), options)
+def _folder(path: Path, options: Options) -> Dataset | FrameDataset:
+    """A folder of Parquet files or of image logs."""
+    if is_parts_folder(path):
+        return tables.load_table(path, **options)
+    chosen = given(options)
+    _only_names(str(path), chosen)
     if is_frames_folder(path):
-        return load_frames(path, **options)
+        return load_frames(path, **chosen)
     if is_dqn_replay(path):
-        return load_dqn_replay(path, **options)
+        return load_dqn_replay(path, **chosen)
     raise SappError(
-        f"{path}: is a directory without image logs (DQN-Replay shards, or frames that sapp wrote); give one file"
+        f"{path}: is a directory without Parquet files or image logs (DQN-Replay shards, or frames that sapp wrote); "
+        f"give one file, with all parts joined"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,14 +21,20 @@ CHOICES: dict[str, tuple[str, ...]] = {
 TRUE, FALSE = ("true", "yes", "y", "t", "1", "1.0"), ("false", "no", "n", "f", "0", "0.0")
 REGULAR = 0.7
 """Share of steps in time that must be equal for the others to count as gaps."""
+SPARSE = 0.5
+"""Share of rows before the ends of episodes beyond which empty rewards are 0."""
+MANY_CODES = 20
+"""Codes of actions beyond which messages do not list them."""
 FAR, UNEVEN = 100.0, 1_000.0
 """Features beyond this size, or with deviations this far apart, are standardised."""
 
 
-def flags_of_text(values: Sequence[str], name: str, where: str) -> np.ndarray:
-    """Yes and no in words as 0 and 1."""
-    out = np.zeros(len(values))
+def flags_of_text(values: Sequence[str | None], name: str, where: str) -> np.ndarray:
+    """Yes and no in words as 0 and 1; None is NaN."""
+    out = np.full(len(values), np.nan)
     for row, value in enumerate(values):
+        if value is None:
+            continue
         text = str(value).strip().lower()
         if text not in TRUE + FALSE:
             raise SappError(
@@ -40,17 +47,63 @@ def flags_of_text(values: Sequence[str], name: str, where: str) -> np.ndarray:
 def labels_of(
     values: Sequence[object], given: Sequence[str] | None, name: str, where: str
 ) -> tuple[np.ndarray, list[str]]:
-    """Actions in words as numbers: the place in the given list, or in the sorted list of all that occur."""
-    texts = [str(value) for value in values]
-    labels = [str(each) for each in given] if given is not None else sorted(set(texts))
+    """Actions in words as numbers: the place in the given list, or in the sorted list of all that occur.
+
+    Empty values are NaN. A whole number such as 7.0 also goes by "7".
+    """
+    known = [(row, value) for row, value in enumerate(values) if value is not None and value == value]
+    labels = [str(each) for each in given] if given is not None else sorted({str(value) for _, value in known})
     number = {label: index for index, label in enumerate(labels)}
-    for row, text in enumerate(texts):
-        if text not in number:
+    out = np.full(len(values), np.nan)
+    for row, value in known:
+        text = str(value)
+        place = number.get(text, number.get(code_text(value)) if isinstance(value, float) else None)
+        if place is None:
             raise SappError(
                 f"{where}: column {name!r} is {text!r} at row {row}, which action_labels does not list "
                 f"({', '.join(labels[:10])}); add it or mend that row"
             )
-    return np.array([number[text] for text in texts], np.int64), labels
+        out[row] = place
+    return (out if len(known) < len(values) else out.astype(np.int64)), labels
+
+
+def code_text(value: float) -> str:
+    """A number as a label: 7.0 is "7"."""
+    return str(int(value)) if float(value).is_integer() else str(value)
+
+
+def labels_advice(codes: Sequence[float]) -> str:
+    """The line of a column mapping that makes these codes the actions, in words where there are many."""
+    if len(codes) > MANY_CODES:
+        return f"all {len(codes)} codes as action_labels"
+    return f"action_labels = {json.dumps([code_text(code) for code in codes])}"
+
+
+def codes_of(values: np.ndarray, name: str, where: str) -> int:
+    """How many actions there are, where they are numbers from 0; NaN does not count."""
+    if values.ndim == 2 and values.shape[1] > 1:
+        raise SappError(f"{where}: column {name!r} is {values.shape[1]} wide; a discrete action is one number")
+    flat = values.reshape(-1)
+    known = np.flatnonzero(~np.isnan(flat))
+    wrong = known[(flat[known] < 0) | (flat[known] != np.floor(flat[known]))]
+    if len(wrong):
+        advice = labels_advice(np.unique(flat[known]).tolist())
+        raise SappError(
+            f"{where}: column {name!r} is {flat[wrong[0]]} at row {wrong[0]}, but discrete actions are whole numbers "
+            f"from 0; if these are codes, set {advice} in the column mapping"
+        )
+    return int(flat[known].max()) + 1 if len(known) else 1
+
+
+def sparse_rewards(reward: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, int]:
+    """Rewards with 0 for the empty ones before the ends of episodes, if most there are empty; and how many they are.
+
+    A single empty reward among others is a hole in the log, not a 0: it stays empty.
+    """
+    empty = np.isnan(reward) & ~last
+    if np.count_nonzero(empty) <= SPARSE * np.count_nonzero(~last):
+        return reward, 0
+    return np.where(empty, 0.0, reward), int(np.count_nonzero(empty))
 
 
 def drop_copies(

@@ -12,18 +12,21 @@ from typing import Any, Unpack
 import numpy as np
 
 from sapp.data.dataset import ACTION_SLACK, Dataset
-from sapp.data.files import Options, did_you_mean, given, one_line, provenance, readable, require_file
+from sapp.data.files import Options, did_you_mean, given, one_line, require_file
 from sapp.data.repair import (
     CHOICES,
+    codes_of,
     drop_copies,
-    flags_of_text,
     forward_fill,
     gap_rows,
     labels_of,
     needs_scaling,
     rows_after,
+    sparse_rewards,
     split_at,
 )
+from sapp.data.table_columns import column_of, flags, holds_words, identities, is_list, is_number, numbers, times
+from sapp.data.table_files import read_table, table_provenance
 from sapp.errors import SappError
 
 _VECTORS = {
@@ -40,6 +43,7 @@ _SCALARS = {
     "log_prob": ("log_prob", "action_log_prob", "action_log_probs"),
 }
 _DONE = ("done", "dones")
+_FILLED = ("observation", "next_observation")
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,8 @@ class Columns:
         action_labels: all discrete actions by name, in the order that numbers them; by default those that occur,
             sorted.
         missing: what to do about empty values: "error" (default), "fill" observations with the last known one of the
-            episode, or "drop" the whole episode.
+            episode, or "drop" the whole episode. Rewards that are empty on most rows before the ends of episodes are 0
+            there, whatever this says; episode and time may never be empty.
         gaps: what to do where steps are missing in time: "split" the episode there (default), "cut" off what follows,
             "keep" it as if nothing were missing, or "error".
         scale: "auto" (default) standardises features if they are far from unit size, "standard" always, "none" never.
@@ -171,20 +176,19 @@ def load_table(
     columns: Columns | Mapping[str, Any] | str | Path | None = None,
     **options: Unpack[Options],
 ) -> Dataset:
-    """Load a Parquet or CSV log.
+    """Load a Parquet or CSV log, or a folder of Parquet files that make one log.
 
     Rows are sorted by (episode, time) where both are known; with an episode column alone, the rows of an episode are
     brought together in the order of the file. Action bounds are those given; without any, a dimension that leaves
     [-1, 1] gets the range of the data, which the provenance states.
 
     Args:
-        path: ending in .parquet, .csv or .csv.gz.
+        path: ending in .parquet, .csv or .csv.gz; or a folder whose .parquet files follow each other by name.
         columns: a ``Columns``, a dictionary, the path of a TOML file, or None to go by the usual names.
         options: see ``Options``.
     """
     path = Path(path)
-    require_file(path)
-    table, repairs = _read(path)
+    table, repairs = read_table(path)
     names = list(table.column_names)
     if double := sorted({name for name in names if names.count(name) > 1}):
         raise SappError(f"{path}: column {double[0]!r} appears more than once; rename one")
@@ -193,13 +197,15 @@ def load_table(
         raise SappError(f"{path}: no rows below the header; give at least one step")
     _require(mapping, names, path)
     log = _Log.read(table, mapping, path, repairs)
-    notes: dict[str, Any] = {**provenance(path, _kind(path)), "columns": _as_json(mapping)}
+    notes: dict[str, Any] = {**table_provenance(path), "columns": _as_json(mapping)}
     source = str(path)
     if log.sort(table, mapping, path):
         source += " (rows counted after sorting by episode)"
         notes["sorted_by"] = [name for name in (mapping.episode, mapping.time) if name]
+    # before episodes are split at gaps: what comes before a gap is not the end that a sparse reward is given at
+    log.mend_sparse_rewards()
     log.mend_gaps(mapping, path)
-    log.mend_missing(mapping, path)
+    log.mend_missing(table, mapping, path)
     arrays = log.arrays
     action = arrays["action"]
     terminal, timeout = arrays.get("terminal"), arrays.get("timeout")
@@ -210,7 +216,7 @@ def load_table(
         notes["terminal"] = "no column: no step is terminal"
     elif timeout is not None and (mapping.terminal or "").lower() in _DONE:
         terminal = np.where(timeout == 1, 0, terminal)
-    chosen = {"name": path.name.split(".")[0], **given(options)}
+    chosen = {"name": path.absolute().name.split(".")[0], **given(options)}
     low, high = chosen.pop("action_low", mapping.action_low), chosen.pop("action_high", mapping.action_high)
     if log.num_actions is not None:
         low = high = None
@@ -269,27 +275,19 @@ class _Log:
 
     @classmethod
     def read(cls, table: Any, mapping: Columns, path: Path, repairs: list[str]) -> _Log:
-        """Read every column that the mapping names."""
-        loose = (mapping.missing or "error") != "error"
-        arrays: dict[str, np.ndarray] = {}
-
-        def vector(key: str) -> np.ndarray:
-            parts = [_numbers(table, name, path, loose) for name in getattr(mapping, key)]
-            return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
-
-        arrays["observation"] = vector("observation")
-        arrays["action"], labels, count = _actions(table, mapping, path, loose, repairs)
+        """Read every column that the mapping names; empty values are NaN until they are mended."""
+        arrays: dict[str, np.ndarray] = {"observation": _vector(table, mapping.observation, path)}
+        arrays["action"], labels, count = _actions(table, mapping, path, repairs)
         if mapping.next_observation:
-            arrays["next_observation"] = vector("next_observation")
-        # rewards are read with gaps: those that come at the end only are often empty before it
-        arrays["reward"] = _numbers(table, mapping.reward, path, True)
+            arrays["next_observation"] = _vector(table, mapping.next_observation, path)
+        arrays["reward"] = numbers(table, mapping.reward, path)
         for key in ("terminal", "timeout"):
             name = getattr(mapping, key)
             if name is not None:
-                arrays[key] = _flag_column(table, name, path, repairs)
+                arrays[key] = flags(table, name, path, repairs)
         if mapping.log_prob is not None:
-            arrays["log_prob"] = _numbers(table, mapping.log_prob, path, loose)
-        episode = _identities(table, mapping.episode, path)
+            arrays["log_prob"] = numbers(table, mapping.log_prob, path)
+        episode = identities(table, mapping.episode, path)
         if episode is not None:
             arrays["episode"] = episode
         return cls(arrays, None, np.arange(table.num_rows), labels, count, repairs)
@@ -309,7 +307,7 @@ class _Log:
         if mapping.time is None:
             order = np.argsort(first[code], kind="stable")
         else:
-            time = self.time = _times(table, mapping.time, path)
+            time = self.time = times(table, mapping.time, path)
             order = np.lexsort((time, code))
             order, copies, conflict = drop_copies(order, code, time, self.arrays)
             if conflict is not None:
@@ -352,32 +350,39 @@ class _Log:
         self.repairs.append(f"{place}: episodes were split there; what follows a gap counts as an episode of its own")
         self.arrays["episode"] = split_at(episode, rows)
 
-    def mend_missing(self, mapping: Columns, path: Path) -> None:
-        """Empty values, by the mapping's choice; rewards that come at the end of episodes only are 0 before it."""
-        self._mend_rewards(mapping, path)
+    def mend_sparse_rewards(self) -> None:
+        """Rewards that are logged at the ends of episodes, and empty on most rows before, are 0 there."""
+        reward = self.arrays["reward"]
+        last = np.zeros(len(reward), bool)
+        last[-1] = True
+        if "episode" in self.arrays:
+            last[:-1] |= self.arrays["episode"][1:] != self.arrays["episode"][:-1]
+        else:
+            for key in ("terminal", "timeout"):
+                if key in self.arrays:
+                    last |= self.arrays[key] == 1
+        self.arrays["reward"], count = sparse_rewards(reward, last)
+        if count:
+            self.repairs.append(f"{count} empty rewards before the ends of episodes were taken as 0")
+
+    def mend_missing(self, table: Any, mapping: Columns, path: Path) -> None:
+        """Empty values, by the mapping's choice."""
         what = mapping.missing or "error"
-        if what == "error":
-            return
         episode = self.arrays.get("episode")
-        if episode is None:
+        if episode is None and what != "error":
             raise SappError(f"{path}: missing = {what!r} needs an episode column; name it, or mend the empty values")
-        if what == "fill":
-            for key in ("observation", "next_observation"):
+        if episode is not None and what == "fill":
+            for key in _FILLED:
                 if key in self.arrays:
                     self.arrays[key], filled = forward_fill(self.arrays[key], episode)
                     if filled:
                         self.repairs.append(f"{filled} empty values of {key} were filled with the last known ones")
+        if episode is None or what != "drop":
+            self._refuse_missing(table, mapping, path)
+            return
         bad = np.zeros(len(episode), bool)
-        for key, value in self.arrays.items():
-            if value.dtype.kind == "f":
-                missing = np.isnan(value).reshape(len(value), -1).any(1)
-                if missing.any() and what == "fill":
-                    row = int(np.argmax(missing))
-                    raise SappError(
-                        f"{path}: {key} is empty at row {self.row[row]} and cannot be filled; mend it, or choose "
-                        f"missing = 'drop'"
-                    )
-                bad |= missing
+        for value in self.arrays.values():
+            bad |= _missing(value).any(1)
         if bad.any():
             lost = np.unique(episode[bad])
             keep = ~np.isin(episode, lost)
@@ -385,121 +390,68 @@ class _Log:
                 raise SappError(f"{path}: every episode has empty values; mend them, nothing would be left")
             self.repairs.append(
                 f"{len(lost)} of {len(np.unique(episode))} episodes were dropped for empty values, "
-                f"{np.count_nonzero(~keep)} rows (the first: {mapping.episode} {lost[0]})"
+                f"{np.count_nonzero(~keep)} rows (the first empty value is at row {self.row[np.argmax(bad)]})"
             )
             self.take(np.flatnonzero(keep))
 
-    def _mend_rewards(self, mapping: Columns, path: Path) -> None:
-        reward = self.arrays["reward"]
-        empty = np.isnan(reward)
-        if not empty.any():
-            return
-        episode, terminal = self.arrays.get("episode"), self.arrays.get("terminal")
-        last = np.zeros(len(reward), bool)
-        last[-1] = True
-        if episode is not None:
-            last[:-1] |= episode[1:] != episode[:-1]
-        elif terminal is not None:
-            last |= terminal == 1
-        if not empty[last].any():
-            self.arrays["reward"] = np.where(empty, 0.0, reward)
-            self.repairs.append(f"{np.count_nonzero(empty)} empty rewards before the ends of episodes were taken as 0")
-        elif (mapping.missing or "error") != "drop":
-            row = int(self.row[np.argmax(empty)])
-            raise SappError(
-                f"{path}: column {mapping.reward!r} is empty or NaN at row {row}; fill it or drop that episode"
-            )
+    def _refuse_missing(self, table: Any, mapping: Columns, path: Path) -> None:
+        """Raise at the first empty value that is left."""
+        for key, value in self.arrays.items():
+            missing = _missing(value)
+            if not missing.any():
+                continue
+            row, dimension = (int(i) for i in np.argwhere(missing)[0])
+            names = getattr(mapping, key)
+            name = names if isinstance(names, str) else _column_at(table, names, dimension, path)
+            mend = "; mend it, or choose missing = 'fill' or 'drop' in a column mapping"
+            if mapping.missing == "fill" or key not in _FILLED:
+                mend = (
+                    " and cannot be filled; mend it, or choose missing = 'drop' in a column mapping: the episode goes"
+                )
+            raise SappError(f"{path}: column {name!r} is empty or NaN at row {self.row[row]}{mend}")
+
+
+def _missing(values: np.ndarray) -> np.ndarray:
+    """Which numbers [N, width] are missing."""
+    if values.dtype.kind != "f":
+        return np.zeros((len(values), 1), bool)
+    return np.isnan(values).reshape(len(values), -1)
+
+
+def _column_at(table: Any, names: Sequence[str], dimension: int, path: Path) -> str:
+    """The column that holds a dimension of a vector; a column of lists holds several."""
+    if len(names) == 1:
+        return names[0]
+    widths = [numbers(table, name, path).reshape(table.num_rows, -1).shape[1] for name in names]
+    return names[int(np.searchsorted(np.cumsum(widths), dimension, "right"))]
+
+
+def _vector(table: Any, names: Sequence[str], path: Path) -> np.ndarray:
+    """Columns side by side [N, width]."""
+    parts = [numbers(table, name, path) for name in names]
+    return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
 
 def _actions(
-    table: Any, mapping: Columns, path: Path, loose: bool, repairs: list[str]
+    table: Any, mapping: Columns, path: Path, repairs: list[str]
 ) -> tuple[np.ndarray, list[str] | None, int | None]:
     """Actions, their labels and how many there are, where they are discrete."""
     kind, columns = mapping.action_kind, mapping.action
-    column = table.column(columns[0]).combine_chunks()
-    text = not _is_number(column.type) and not _is_list(column.type) and _holds_words(column)
+    column = column_of(table, columns[0])
+    text = not is_number(column.type) and not is_list(column.type) and holds_words(column)
     wanted = kind == "discrete" or mapping.action_labels is not None or (kind is None and text and len(columns) == 1)
     if not wanted:
-        parts = [_numbers(table, name, path, loose) for name in columns]
-        return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1), None, None
+        return _vector(table, columns, path), None, None
     if len(columns) != 1:
         raise SappError(f"{path}: {len(columns)} columns are mapped to a discrete action; name one column")
     if text or mapping.action_labels is not None:
-        _no_gaps(column, columns[0], path)
-        numbers, labels = labels_of(column.to_pylist(), mapping.action_labels, columns[0], str(path))
+        found, labels = labels_of(column.to_pylist(), mapping.action_labels, columns[0], str(path))
         if mapping.action_labels is None:
             listed = ", ".join(f"{label} = {number}" for number, label in enumerate(labels[:10]))
             repairs.append(f"actions in words were numbered: {listed}{' …' if len(labels) > 10 else ''}")
-        return numbers, labels, len(labels)
-    values = _numbers(table, columns[0], path)
-    count = int(values.max()) + 1 if len(values) and np.all(values >= 0) else 1
-    return values, None, count
-
-
-def _holds_words(column: Any) -> bool:
-    """Whether a text column holds words, not numbers with a slip among them."""
-    import itertools
-
-    def is_number(value: Any) -> bool:
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            return False
-        return True
-
-    some = list(itertools.islice((value for value in column.to_pylist() if value is not None), 1000))
-    return bool(some) and not any(is_number(value) for value in some)
-
-
-def _flag_column(table: Any, name: str, path: Path, repairs: list[str]) -> np.ndarray:
-    column = table.column(name).combine_chunks()
-    if _is_number(column.type):
-        return _numbers(table, name, path)
-    _no_gaps(column, name, path)
-    found = flags_of_text(column.to_pylist(), name, str(path))
-    repairs.append(f"column {name!r} holds words: yes and true were taken as 1, no and false as 0")
-    return found
-
-
-def _times(table: Any, name: str, path: Path) -> np.ndarray:
-    column = table.column(name).combine_chunks()
-    _no_gaps(column, name, path)
-    time = np.asarray(column.to_numpy(zero_copy_only=False))
-    if time.dtype == object:
-        row, text = _first_text(column)
-        raise SappError(f"{path}: column {name!r} is {text!r} at row {row}, not a number or a date; mend it")
-    return time
-
-
-def _kind(path: Path) -> str:
-    return "parquet" if path.suffix.lower() == ".parquet" else "csv"
-
-
-def _read(path: Path) -> tuple[Any, list[str]]:
-    """The table, and what was done to read it."""
-    import pyarrow as pa
-
-    repairs: list[str] = []
-
-    def read() -> Any:
-        if _kind(path) == "parquet":
-            import pyarrow.parquet
-
-            # The file itself, not its path: a path would let folder names such as "seed=3" become columns.
-            with path.open("rb") as file:
-                return pyarrow.parquet.read_table(file)
-        import pyarrow.csv
-
-        found = pyarrow.csv.read_csv(path)
-        if len(found.column_names) == 1:
-            header = found.column_names[0]
-            for mark, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-                if header.count(mark) >= 2:
-                    repairs.append(f"columns are separated by {word}, not commas: read as such")
-                    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(delimiter=mark))
-        return found
-
-    return readable(path, _kind(path), read, (pa.ArrowException, OSError, ValueError)), repairs
+        return found, labels, len(labels)
+    values = numbers(table, columns[0], path)
+    return values, None, codes_of(values, columns[0], str(path))
 
 
 def _mapping(columns: Columns | Mapping[str, Any] | str | Path | None, names: Sequence[str], where: str) -> Columns:
@@ -520,85 +472,6 @@ def _require(mapping: Columns, names: Sequence[str], path: Path) -> None:
                 )
     if mapping.time is not None and mapping.episode is None:
         raise SappError(f"{path}: time is {mapping.time!r} but no episode column is given; name it, or leave time out")
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
-
-
-def _numbers(table: Any, name: str, path: Path, loose: bool = False) -> np.ndarray:
-    """A column as numbers: [N], or [N, width] for a column of lists; with ``loose``, empty values are NaN."""
-    column = table.column(name).combine_chunks()
-    kind = column.type
-    if loose and _is_number(kind):
-        values = np.asarray(column.cast("float64").to_numpy(zero_copy_only=False))
-        if np.isinf(values).any():
-            _finite(np.where(np.isnan(values), 0.0, values), name, path)
-        return values
-    _no_gaps(column, name, path)
-    if _is_list(kind):
-        lengths = np.array([len(item) for item in column])
-        other = np.flatnonzero(lengths != lengths[0])
-        if len(other):
-            row = int(other[0])
-            raise SappError(
-                f"{path}: column {name!r} is {lengths[row]} wide at row {row} but {lengths[0]} at row 0; "
-                f"every row needs the same width"
-            )
-        values = column.flatten()
-        if values.null_count:
-            at = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // max(int(lengths[0]), 1)
-            raise SappError(f"{path}: column {name!r} has an empty value at row {at}; fill it or drop that episode")
-        if not _is_number(values.type):
-            raise SappError(f"{path}: column {name!r} holds lists of {values.type}, not of numbers; convert it")
-        matrix = np.asarray(values.to_numpy(zero_copy_only=False)).reshape(len(column), int(lengths[0]))
-        return _finite(matrix, name, path)
-    if not _is_number(kind):
-        row, text = _first_text(column)
-        raise SappError(f"{path}: column {name!r} is {text!r} at row {row}, not a number; mend it or map other columns")
-    return _finite(np.asarray(column.to_numpy(zero_copy_only=False)), name, path)
-
-
-def _finite(values: np.ndarray, name: str, path: Path) -> np.ndarray:
-    """The same values; here the column and the row in the file can still be named, later only field and dimension."""
-    good = np.isfinite(values)
-    if not good.all():
-        at = tuple(int(i) for i in np.argwhere(~good)[0])
-        raise SappError(f"{path}: column {name!r} is {values[at]} at row {at[0]}; mend it or drop that episode")
-    return values
-
-
-def _is_number(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-def _no_gaps(column: Any, name: str, path: Path) -> None:
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise SappError(f"{path}: column {name!r} is empty or NaN at row {row}; fill it or drop that episode")
-
-
-def _first_text(column: Any) -> tuple[int, str]:
-    """The first value that does not read as a number, and its row (the first row below the header is 0)."""
-    for row, value in enumerate(column.to_pylist()):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            return row, str(value)[:40]
-    return 0, str(column[0])[:40]
-
-
-def _identities(table: Any, name: str | None, path: Path) -> np.ndarray | None:
-    if name is None:
-        return None
-    column = table.column(name).combine_chunks()
-    _no_gaps(column, name, path)
-    values = np.asarray(column.to_numpy(zero_copy_only=False))
-    return values.astype(str) if values.dtype == object else values
 
 
 def _infer_bounds(action: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[int]]:

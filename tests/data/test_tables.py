@@ -271,9 +271,9 @@ def test_bad_parquet(small: Dataset, tmp_path: Path) -> None:
     uneven = {"obs": [[1.0, 2.0], [1.0]], **rows}
     with pytest.raises(SappError, match="'obs' is 1 wide at row 1 but 2 at row 0"):
         load(write(path, uneven))
-    with pytest.raises(SappError, match="'obs' has an empty value at row 1"):
+    with pytest.raises(SappError, match="'obs' is empty or NaN at row 1"):
         load(write(path, {"obs": [[1.0, 2.0], [1.0, None]], **rows}))
-    with pytest.raises(SappError, match="'obs' is nan at row 1"):
+    with pytest.raises(SappError, match="'obs' is empty or NaN at row 1"):
         load(write(path, {"obs": [[1.0], [float("nan")]], **rows}))
     with pytest.raises(SappError, match="'reward' is inf at row 0"):
         load(write(path, {"obs": [[1.0], [2.0]], **rows, "reward": [float("inf"), 1.0]}))
