@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from sapp import __version__
 from sapp.cli_collect import add_command as add_collect
+from sapp.cli_console import console
 from sapp.cli_data import add_commands as add_data_commands
 from sapp.cli_experiment import add_commands as add_experiment_commands
 from sapp.cli_offline import ActAs, Bags, ColumnsFile, Discount, FitHidden, FitSteps, Kept, OfflineData
@@ -68,8 +70,24 @@ UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 _OPEN = {**_SETTINGS, "ignore_unknown_options": True}
 
+ORDER = (
+    "demo", "train", "resume", "evaluate", "select", "export", "report", "experiment", "data", "collect", "algorithms",
+    "theory",
+)  # fmt: skip
+"""Commands as help lists them: those that one meets first come first."""
+
+
+class _InOrder(TyperGroup):
+    """The command itself, whose help lists its parts in our order, not in that in which they were added."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of all commands."""
+        return [name for name in ORDER if name in self.commands] + sorted(set(self.commands) - set(ORDER))
+
+
 app = typer.Typer(
     name="sapp",
+    cls=_InOrder,
     help="Offline reinforcement learning with state-aware proximal pessimism.",
     epilog="Start with: sapp demo",
     add_completion=False,
@@ -172,7 +190,8 @@ def _root(
 
 @app.command(
     epilog="Example: sapp demo --out runs/demo",
-    help="Make data, train CQL and SA-CQL side by side, show scores and a figure; under three minutes on two cores.",
+    help="Make data, train CQL and SA-CQL side by side, show scores and a figure; under three minutes on two cores. "
+    "If --out holds a demo that was interrupted, it goes on as it began.",
 )
 def demo(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/demo-TIME.")] = None,
@@ -291,10 +310,15 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """``sapp.resume(path)``."""
+    from sapp.training import Run
     from sapp.training.loop import resume as go_on
 
+    before = Run(path).step
     moved = [_load(source, columns=columns) for source in data] if data else None
-    _finished(go_on(path, data=moved, progress=not quiet, tensorboard=tensorboard), quiet)
+    run = go_on(path, data=moved, progress=not quiet, tensorboard=tensorboard)
+    if before >= run.total_steps and not quiet:
+        print(f"{path}: finished, all {before:,} steps were trained; nothing is left to do", file=sys.stderr)
+    _finished(run, quiet)
 
 
 @app.command(
@@ -411,9 +435,7 @@ def show(
     if json:
         _print_json(asdict(summary))
         return
-    from rich.console import Console
-
-    print_summary(summary, Console())
+    print_summary(summary, console())
     if drawn is not None:
         print(f"Figure: {drawn}")
 
@@ -440,7 +462,7 @@ def replay(
     if json:
         _print_json(asdict(report))
     else:
-        print_report(report)
+        print_report(report, console())
 
 
 @data_app.command(
@@ -700,9 +722,7 @@ def _text(value: Any) -> Any:
 
 
 def _print(table: Table) -> None:
-    from rich.console import Console
-
-    Console().print(table)
+    console().print(table)
 
 
 def _print_json(content: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sapp.cli_console import console
 from sapp.cli_data import whole_number
 from sapp.errors import SappError
 
@@ -176,7 +177,6 @@ def _collect_dqn(
 
 def _print(run: Any, found: list[dict[str, Any]]) -> None:
     """The last and the best snapshot of each member."""
-    from rich.console import Console
     from rich.table import Table
 
     score = all("stochastic_score" in row for row in found)
@@ -190,4 +190,4 @@ def _print(run: Any, found: list[dict[str, Any]]) -> None:
         for kind, row in (("best", best), ("last", rows[-1])):
             cells = [f"{row['step']:,}", f"{row['stochastic_mean']:.1f}", f"{row['deterministic_mean']:.1f}"]
             table.add_row(name, kind, *cells, *((f"{row['stochastic_score']:.1f}",) if score else ()))
-    Console().print(table)
+    console().print(table)

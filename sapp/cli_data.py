@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sapp.cli_console import console
 from sapp.errors import SappError
 
 _MAKE = """Make a dataset of the benchmark on this machine, without a network: NAME is one of the eighteen, or all.
@@ -147,7 +148,6 @@ def list_datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON 
         print(encoder.dumps(rows, indent=2, ensure_ascii=False))
         return
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
 
     from sapp.data.minari import minari_folder
@@ -171,7 +171,7 @@ def list_datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON 
             "" if row["score"] is None else f"{row['score']:.1f}",
             row["made_from"] or row["stands"],
         )
-    Console().print(table)
+    console().print(table)
 
 
 def _row(each: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sapp.cli_console import console
 from sapp.errors import SappError
 
 if TYPE_CHECKING:
@@ -130,6 +131,11 @@ def export(
     """``sapp.export.export_policy(run, target)``."""
     from sapp.export import export_policy
 
+    if member is None and path.is_dir():
+        from sapp.training import Run
+
+        if len(names := Run(path).members) > 1:
+            raise SappError(f"{path}: has {len(names)} policies; choose one with --member: {', '.join(names)}")
     card = export_policy(path, target, member=member, step=step, samples=samples)
     if json:
         _print_json(card)
@@ -205,13 +211,12 @@ def _remember(path: Path, reports: list[Offline]) -> None:
 
 
 def _print_report(report: Offline, act: str) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from sapp.evaluation.diagnostics import explain
 
-    console = Console()
+    page = console()
     table = Table(title=Text(f"Estimates from {report.data}"), title_justify="left", caption_justify="left")
     for heading in ("policy", "verdict", "value", "95 % interval", "discounted return", "95 % interval", "by"):
         table.add_column(heading, overflow="fold")
@@ -231,17 +236,15 @@ def _print_report(report: Offline, act: str) -> None:
         f"γ = {report.settings.discount:g}, policies act by {act}. value: (1−γ) × discounted return, reward per step; "
         "the task counts as going on after a time-out"
     )
-    console.print(table)
+    page.print(table)
     for policy, name in enumerate(report.names):
-        console.print(Text(f"{name}:"))
+        page.print(Text(f"{name}:"))
         for line in explain(report.diagnoses[policy]):
-            console.print(Text(f"  {line}"))
+            page.print(Text(f"  {line}"))
     for policy, name in enumerate(report.names):
         if report.diagnoses[policy].verdict == "refused":
             reasons = "; ".join(report.diagnoses[policy].reasons)
-            console.print(
-                Text(f"No estimate for {name}: {reasons}. Its figures are in --json, for what they are worth.")
-            )
+            page.print(Text(f"No estimate for {name}: {reasons}. Its figures are in --json, for what they are worth."))
 
 
 def _cells(row: dict[str, Any], what: str) -> tuple[str, str]:
@@ -251,11 +254,10 @@ def _cells(row: dict[str, Any], what: str) -> tuple[str, str]:
 
 
 def _print_selection(report: Offline, selection: Selection) -> None:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    page = console()
     gain = selection.gain
     table = Table(title=Text(f"Candidates on {report.data}"), title_justify="left", caption_justify="left")
     headings = ("", "policy", "verdict", "discounted return", "95 % interval", "best with", "behind the first by")
@@ -271,14 +273,14 @@ def _print_selection(report: Offline, selection: Selection) -> None:
         )  # fmt: skip
     table.caption = f"γ = {report.settings.discount:g}, by {selection.estimator}; differences by common replicates"
     if selection.order:
-        console.print(table)
+        page.print(table)
     for name, reason in selection.refused:
-        console.print(Text(f"Left out: {name}: {reason}"))
+        page.print(Text(f"Left out: {name}: {reason}"))
     if not selection.order:
-        console.print("No candidate has an estimate that deserves trust: none is recommended.")
+        page.print("No candidate has an estimate that deserves trust: none is recommended.")
         return
     first = selection.order[0]
-    console.print(
+    page.print(
         Text(
             f"Choose {first.name}: best of {len(selection.order)} with probability {first.best:.0%}. Expected regret "
             f"{selection.regret * gain:.3g} of discounted return (95 %: at most {selection.regret_high * gain:.3g})."
@@ -286,7 +288,7 @@ def _print_selection(report: Offline, selection: Selection) -> None:
     )
     if first.verdict != "trusted":
         reasons = "; ".join(report.diagnoses[first.policy].reasons)
-        console.print(Text(f"Its estimate is {first.verdict}: {reasons}."))
+        page.print(Text(f"Its estimate is {first.verdict}: {reasons}."))
 
 
 def _print_json(content: Any) -> None:

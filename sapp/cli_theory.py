@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sapp.cli_console import console
+
 theory_app = typer.Typer(
     help="State-aware pessimism in finite MDPs: the paper's statements, its example, real data.",
     epilog="Example: sapp theory audit --mdps 50",
@@ -37,9 +39,8 @@ def audit(
     from sapp.tabular.audit import print_audit, print_replay, table_markdown
     from sapp.tabular.audit import replay as again
 
-    console = Console()
     if replay is not None:
-        print_replay(again(replay), console)
+        print_replay(again(replay), console())
         return
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("families")
@@ -47,7 +48,7 @@ def audit(
     if markdown:
         print(table_markdown(result))
     else:
-        print_audit(result, console)
+        print_audit(result, console())
     if plot is not None:
         print(f"Figure: {draw(result, plot)}")
 
@@ -77,7 +78,7 @@ def sepsis(
     except ValueError:
         raise SappError(f"--sizes {sizes!r}: give whole numbers joined by commas, such as 1000,10000") from None
     rows = experiment(out, numbers, draws, tuning, seed, divergence, console=Console(stderr=True))
-    print_summary(Console(), summarise(rows))
+    print_summary(console(), summarise(rows))
     if plot is not None:
         draw(plot, rows)
         print(f"Figure: {plot}")
@@ -97,11 +98,9 @@ def chain(
     plot: Plot = None,
 ) -> None:
     """``sapp.tabular.chain.print_chain(...)``: state by state at one skew, then as the log's coverage is skewed."""
-    from rich.console import Console
-
     from sapp.tabular.chain import plot_chain, print_chain
 
-    print_chain(Console(), divergence, alpha, left, right, arm, smoothing)
+    print_chain(console(), divergence, alpha, left, right, arm, smoothing)
     if plot is not None:
         plot_chain(plot, divergence, alpha, left, right, arm, smoothing)
         print(f"Figure: {plot}")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sapp.errors import SappError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -70,7 +72,8 @@ def demo(
     """Make logs of the point task, train on them, print a table and draw a figure; return the run.
 
     Args:
-        out: run folder; by default ``runs/demo-<time>``.
+        out: run folder; by default ``runs/demo-<time>``. A demo that it holds goes on as it began, whatever the sizes
+            below say, and is shown.
         seeds: of each algorithm.
         steps: of the joint phase.
         pretrain: steps of plain CQL before.
@@ -83,32 +86,38 @@ def demo(
     """
     from rich.console import Console
 
-    from sapp.environments.point import behaviour_dataset
+    from sapp.data import Dataset
     from sapp.training.lockstep import play
-    from sapp.training.loop import train
+    from sapp.training.loop import Interrupted, datasets_of, new_folder, train
+    from sapp.training.loop import resume as go_on
     from sapp.training.phases import sa_protocol
+    from sapp.training.run import CONFIG
 
     console = console or Console()
     began = time.perf_counter()
-    dataset = behaviour_dataset(logged_episodes)
-    _say(
-        console,
-        f"{dataset.num_episodes} logged episodes of the point task, {dataset.size:,} transitions: a point goes around "
-        "a pit to its goal, in the logs slowly by the long way or recklessly by the short one.",
-    )
+    folder = Path(out) if out is not None else new_folder("demo")
     every = max(1, steps // 8)
-    run = train(
-        algorithms(hidden),
-        dataset,
-        seeds=seeds,
-        phases=sa_protocol(steps, pretrain, ratio_steps),
-        out=out or Path("runs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}",
-        eval_every=every,
-        log_every=every,
-        eval_episodes=eval_episodes,
-        progress=progress,
-    )
-    found = play(run, episodes=eval_episodes, seed=1)  # other starts than those of the learning curves
+    try:
+        if (folder / CONFIG).exists():
+            _say(console, _found(folder))
+            run = go_on(folder, progress=progress)
+        else:
+            run = train(
+                algorithms(hidden),
+                _logs(logged_episodes, console),
+                seeds=seeds,
+                phases=sa_protocol(steps, pretrain, ratio_steps),
+                out=folder,
+                eval_every=every,
+                log_every=every,
+                eval_episodes=eval_episodes,
+                progress=progress,
+            )
+    except Interrupted:
+        raise Interrupted(f"interrupted; saved. Continue with: sapp demo --out {folder}") from None
+    (dataset,) = datasets_of(run)
+    assert isinstance(dataset, Dataset)
+    found = play(run, episodes=run.plan.eval_episodes, seed=1)  # other starts than those of the learning curves
     scores = {
         name: np.stack([np.asarray(one.scores) for one in found if run.members[one.member].startswith(f"{name}/")])
         for name in COLOURS
@@ -119,6 +128,34 @@ def demo(
     _say(console, f"Figure: {figure}")
     _say(console, f"Run: {run.path}  ({time.perf_counter() - began:.0f} s)")
     return run
+
+
+def _logs(episodes: int, console: Console) -> Dataset:
+    from sapp.environments.point import behaviour_dataset
+
+    dataset = behaviour_dataset(episodes)
+    _say(
+        console,
+        f"{dataset.num_episodes} logged episodes of the point task, {dataset.size:,} transitions: a point goes around "
+        "a pit to its goal, in the logs slowly by the long way or recklessly by the short one.",
+    )
+    return dataset
+
+
+def _found(folder: Path) -> str:
+    """What to say of a demo that a folder holds; another run there is refused."""
+    from sapp.training.run import Run
+
+    run = Run(folder)
+    named = {name.split("/")[0] for name in run.members}
+    if named != set(COLOURS) or [problem.environment for problem in run.plan.problems] != ["point"]:
+        raise SappError(
+            f"{folder}: already holds a run, and not one of the demo; continue it with 'sapp resume {folder}' or "
+            "choose another --out"
+        )
+    seeds = len(run.members) // len(COLOURS)
+    stands = "is trained" if run.step >= run.total_steps else f"goes on from step {run.step:,} of {run.total_steps:,}"
+    return f"The demo in {folder} {stands}, as it began: {seeds} seeds, {run.plan.phases[-1].steps:,} steps at the end."
 
 
 def _say(console: Console, text: str) -> None:

@@ -79,6 +79,29 @@ def test_nothing_asked_shows_help(capsys):
     assert "Commands:" in capsys.readouterr().out
 
 
+def test_help_lists_commands_as_one_meets_them(capsys):
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    first = ("demo", "train", "resume", "evaluate", "select", "export", "report", "experiment", "data", "collect")
+    assert [line.split()[0] for line in lines] == [*first, "algorithms", "theory"]
+
+
+def test_the_page_of_the_command_names_every_command_and_option():
+    import typer
+
+    from sapp.cli import app
+
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    parts = {part.split()[1]: part for part in page.split("\n## ")[1:] if part.startswith("sapp ")}
+    missing = []
+    for name, command in typer.main.get_command(app).commands.items():
+        for key, each in getattr(command, "commands", {"": command}).items():
+            options = [text for one in each.params for text in one.opts if text.startswith("--")]
+            wanted = [*(f"`{text}`" for text in options), f"sapp {name} {key}".strip()]
+            missing += [(name, key, text) for text in wanted if text not in parts.get(name, "")]
+    assert missing == []
+
+
 def test_algorithms_lists_hyper_parameters(capsys):
     assert main(["algorithms"]) == 0
     assert "matched-sa-cql" in capsys.readouterr().out
@@ -143,7 +166,9 @@ def test_resume_of_a_finished_run_changes_no_result(trained, tmp_path, capsys):
     shutil.copytree(trained, folder)
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert main(["resume", str(folder)]) == 0
-    assert f"Run: {folder}" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert f"Run: {folder}" in printed.out
+    assert printed.err == f"{folder}: finished, all 20 steps were trained; nothing is left to do\n"
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
@@ -182,6 +207,45 @@ def test_three_phases_and_a_sweep_in_one_population(point_file, tiny, short, tmp
     assert {row["weights/mean"] == "" for row in metrics if row["phase"] != "joint"} == {True}
     assert main(["evaluate", str(out), "--episodes", "2"]) == 0
     assert "sa-cql[alpha=1]" in capsys.readouterr().out.replace("\n", "")
+
+
+def test_tables_keep_names_whole_where_there_is_no_terminal(point_file, tiny, short, tmp_path, capsys):
+    """Such a name can be pasted into --member."""
+    out, name = tmp_path / "run", "a-name-that-is-a-good-deal-longer-than-a-column-of-a-table-of-eighty-columns"
+    data = tmp_path / f"{name}.npz"
+    assert main(["data", "convert", str(point_file), str(data), "--name", name]) == 0
+    argv = ["train", "cql", str(data), *tiny, "--alpha", "1,2", *short, "--eval-every", "0", "--out", str(out)]
+    assert main(argv) == 0
+    capsys.readouterr()
+    members = [f"cql[alpha={alpha}]/{name}/0" for alpha in (1, 2)]
+    assert main(["evaluate", str(out), "--episodes", "2"]) == 0
+    page = capsys.readouterr().out
+    assert all(member in page for member in members)
+    assert main(["evaluate", str(out), "--episodes", "2", "--member", members[1]]) == 0
+    assert members[0] not in capsys.readouterr().out
+    # all of them, for --member
+    assert main(["export", str(out), str(tmp_path / "policy.onnx")]) == 2
+    line = capsys.readouterr().err
+    assert line == f"sapp: error: {out}: has 2 policies; choose one with --member: {', '.join(members)}\n"
+
+
+def test_evaluations_and_checkpoints_come_more_often_than_rows(point_file, tiny, tmp_path):
+    out = tmp_path / "run"
+    argv = ["train", "cql", str(point_file), *tiny, "--steps", "30", "--eval-every", "10", "--checkpoint-every", "5"]
+    assert main([*argv, "--eval-episodes", "2", "--keep", "9", "--quiet", "--out", str(out)]) == 0
+    assert [row["step"] for row in rows(out / "evaluations.csv")] == ["10", "20", "30"]
+    assert sorted(int(path.stem) for path in (out / "checkpoints").iterdir()) == [5, 10, 15, 20, 25, 30]
+    assert [row["step"] for row in rows(out / "metrics.csv")] == ["30"]
+
+
+def test_training_says_what_loading_dropped(tiny, short, tmp_path, capsys):
+    table = tmp_path / "plant.csv"
+    lines = ["episode,obs_0,action_0,reward"] + [f"{b},{t + b},{t / 10},{t / 2}" for b in range(3) for t in range(5)]
+    table.write_text("\n".join(lines) + "\n")
+    options = [option for option in short if option != "--quiet"]
+    assert main(["train", "cql", str(table), *tiny, *options, "--out", str(tmp_path / "run")]) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("plant: ")]
+    assert any(line.startswith("plant: 3 rows were dropped: the last step of an episode") for line in said)
 
 
 def test_data_show_convert_and_plot(tmp_path, capsys):

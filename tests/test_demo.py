@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import io
+import shutil
+import signal
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from sapp.demo import FIGURE, algorithms, demo, state_weights
+from sapp.training import loop
+
+SIZES = {"seeds": 2, "steps": 16, "pretrain": 8, "ratio_steps": 8, "logged_episodes": 8, "eval_episodes": 3}
+SIZES |= {"hidden": (8,)}
 
 
 @pytest.fixture(scope="module")
@@ -14,8 +20,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory):
     """The demo at tiny scale: the run, and what was printed."""
     text = io.StringIO()
     out = tmp_path_factory.mktemp("demo") / "run"
-    sizes = {"seeds": 2, "steps": 16, "pretrain": 8, "ratio_steps": 8, "logged_episodes": 8, "eval_episodes": 3}
-    run = demo(out, **sizes, hidden=(8,), progress=False, console=Console(file=text, width=120))
+    run = demo(out, **SIZES, progress=False, console=Console(file=text, width=120))
     return run, text.getvalue()
 
 
@@ -58,10 +63,50 @@ def test_state_weights_cover_the_data_and_stay_in_range(shown):
     assert weights.max() <= 1.5 + 1e-6
 
 
-def test_the_demo_never_overwrites_a_run(shown, capsys):
+def test_the_demo_never_overwrites_another_run(trained, capsys):
     from sapp.cli import main
 
-    run, _ = shown
-    assert main(["demo", "--out", str(run.path)]) == 2
-    assert "already holds a run" in capsys.readouterr().err
-    assert Path(run.path / FIGURE).exists()
+    before = {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
+    assert main(["demo", "--out", str(trained)]) == 2
+    assert "already holds a run, and not one of the demo" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
+
+
+def figures(text: str) -> list[str]:
+    """The table that a demo printed."""
+    return [line for line in text.splitlines() if line.startswith("│")]
+
+
+def test_an_interrupted_demo_goes_on_and_ends_like_a_straight_one(shown, tmp_path, monkeypatch):
+    straight, printed = shown
+    out, plain = tmp_path / "run", loop.run_together
+
+    def run(populations, learners, sums, phase, steps):
+        if phase.name == "joint":
+            signal.raise_signal(signal.SIGINT)
+        return plain(populations, learners, sums, phase, steps)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "run_together", run)
+        with pytest.raises(loop.Interrupted, match=f"interrupted; saved. Continue with: sapp demo --out {out}$"):
+            demo(out, **SIZES, progress=False, console=Console(file=io.StringIO()))
+    assert not (out / FIGURE).exists()
+    text = io.StringIO()
+    found = demo(out, progress=False, console=Console(file=text, width=120))  # as it began: no sizes are needed
+    assert found.step == 32
+    assert text.getvalue().startswith(f"The demo in {out} goes on from step ")
+    assert "as it began: 2 seeds, 16 steps at the end" in text.getvalue().replace("\n", " ")
+    assert figures(text.getvalue()) == figures(printed)
+    assert (out / FIGURE).read_bytes().startswith(b"\x89PNG")
+    assert found.checkpoints[32].read_bytes() == straight.checkpoints[32].read_bytes()
+
+
+def test_a_demo_that_is_trained_is_shown(shown, tmp_path):
+    straight, printed = shown
+    out = Path(shutil.copytree(straight.path, tmp_path / "run"))
+    (out / FIGURE).unlink()
+    text = io.StringIO()
+    demo(out, progress=False, console=Console(file=text, width=120))
+    assert text.getvalue().startswith(f"The demo in {out} is trained, as it began")
+    assert figures(text.getvalue()) == figures(printed)
+    assert (out / FIGURE).exists()

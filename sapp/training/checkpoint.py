@@ -41,8 +41,11 @@ def save(path: Path, tree: Any, information: dict[str, Any]) -> None:
     metadata = {"sapp": json.dumps({"format": FORMAT, "crc32": checksums, **information})}
 
     def write(temporary: Path) -> None:
+        temporary.touch()  # for the usual mode: safetensors puts a file in its place that only its owner can read
+        mode = temporary.stat().st_mode
         try:
             save_file(arrays, temporary, metadata=metadata)
+            temporary.chmod(mode)
         except SafetensorError as error:  # how it reports a full disk
             raise OSError(str(error)) from None
 

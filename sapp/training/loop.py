@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 import signal
@@ -18,11 +19,14 @@ import jax
 import numpy as np
 
 from sapp.algorithms import Algorithm
+from sapp.algorithms.presets import preset
 from sapp.data import Dataset, load, save_npz
+from sapp.data.check import account
 from sapp.data.frame_files import save_frames
 from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
 from sapp.files import remove_leftovers
+from sapp.ratios import KINDS, Control
 from sapp.spec import Spec
 from sapp.training import beside, checkpoint
 from sapp.training.device_data import DeviceData, spec_of
@@ -30,14 +34,25 @@ from sapp.training.device_frames import DeviceFrames, frame_spec
 from sapp.training.lockstep import COLUMNS as EVALUATION_COLUMNS
 from sapp.training.lockstep import Evaluator
 from sapp.training.phases import PREPARE, Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
-from sapp.training.population import Data, Learner, Member, Population, Sums, blank_data, run_together
+from sapp.training.population import STRIDE, Data, Learner, Member, Population, Sums, blank_data, run_together
 from sapp.training.progress import Progress, Silent, Terminal
-from sapp.training.run import CHECKPOINTS, DATA, EVALUATIONS, EVENTS, METRICS, Plan, Problem, Run, save_checkpoint
+from sapp.training.run import (
+    CHECKPOINTS,
+    CONFIG,
+    DATA,
+    EVALUATIONS,
+    EVENTS,
+    METRICS,
+    Plan,
+    Problem,
+    Run,
+    save_checkpoint,
+)
 from sapp.training.run import populations as populations_of
 from sapp.training.streaming import HostFrames
 from sapp.training.tables import Table, read
 
-AlgorithmLike = Algorithm | Callable[[str], Algorithm | None]
+AlgorithmLike = Algorithm | str | Callable[[str], Algorithm | None]
 AnyDataset = Dataset | FrameDataset
 FRAME_SHARE = 0.7
 """Frames that take more than this share of the device's memory are streamed instead of resident."""
@@ -46,7 +61,7 @@ CHUNK_SECONDS = 1.0
 
 
 class Interrupted(SappError):
-    """Ctrl-C: the run was saved and can be resumed."""
+    """Ctrl-C, or a request to end: the run was saved and can be resumed."""
 
 
 def train(
@@ -74,14 +89,16 @@ def train(
     """Train algorithms × datasets × seeds as one population and return the run.
 
     Args:
-        algorithm: one algorithm, or several by name; where a function is given it is called with the dataset's name
-            (that is how presets choose b0 and b1) and may answer None: not on this dataset.
+        algorithm: one algorithm, or several by name; the name of a preset ("sa-cql") stands for it. Where a function is
+            given it is called with the dataset's name (that is how presets choose b0 and b1) and may answer None: not
+            on this dataset.
         data: datasets of vectors or of frames, or what ``sapp.load`` takes.
         seeds: how many (0, 1, …) or which.
         steps: gradient steps of the last phase.
         phases: the protocol; by default one phase, or the paper's three (20k + 100k + steps) if any weights learn;
             before them, if an algorithm prepares itself (BRAC and Fisher-BRC clone the behaviour), a phase for that.
-        out: the run folder; by default ``runs/<algorithm>-<dataset>-<time>``.
+        out: the run folder; by default ``runs/<algorithm>-<dataset>-<time>``. Training that fails before its first
+            checkpoint leaves none behind.
         start_from: a run whose members, by dataset and seed, are where these members start: parameters, optimisers and
             counters. So shared phases are trained once and forked.
         only: which members to train, by name (``algorithm/dataset/seed``); default all.
@@ -123,6 +140,7 @@ def train(
     if len({member.name for member in members}) != len(members):
         raise SappError("two datasets have the same name: rename one (Dataset.name) so that members can be told apart")
     for member in members:
+        _check_batch_size(member)
         _check_actions(member, datasets[member.dataset])
     if phases is None:
         learns = any(member.algorithm.weights.learns for member in members)
@@ -132,8 +150,7 @@ def train(
         _check_network(member, datasets[member.dataset])
     if total_steps(phases) < 1:
         raise SappError("the phases have no steps: ask for at least one")
-    folder = Path(out) if out is not None else _default_folder(named, datasets)
-    evaluations = max(1, phases[-1].steps // 20) if eval_every is None else eval_every
+    evaluations = _twentieth(phases[-1].steps) if eval_every is None else eval_every
     plan = Plan(
         members=members,
         problems=tuple(
@@ -142,7 +159,7 @@ def train(
         ),
         phases=tuple(phases),
         log_every=log_every,
-        checkpoint_every=checkpoint_every or evaluations or max(1, phases[-1].steps // 20),
+        checkpoint_every=checkpoint_every or evaluations or _twentieth(phases[-1].steps),
         eval_every=evaluations,
         eval_episodes=eval_episodes,
         eval_seed=eval_seed,
@@ -155,6 +172,7 @@ def train(
         Evaluator(plan).check()
     if tensorboard:
         _writer()
+    folder = Path(out) if out is not None else new_folder(_stem(named, datasets))
     with _whole(folder):
         Run.make_folder(folder)
         if forked is not None:
@@ -162,8 +180,7 @@ def train(
         for problem, dataset in zip(plan.problems, datasets, strict=True):
             if copy_data and problem.source is None:  # made in memory: without a copy it could not be resumed by itself
                 _save_copy(dataset, _copy(folder, problem))
-        run = Run.create(folder, plan)
-    return _train(run, datasets, progress, tensorboard, stream)
+        return _train(Run.create(folder, plan), datasets, progress, tensorboard, stream)
 
 
 def resume(
@@ -182,7 +199,7 @@ def resume(
     run = Run(path)
     if data is not None and len(data) != len(run.plan.problems):
         raise SappError(f"{path}: the run has {len(run.plan.problems)} datasets, {len(data)} were given")
-    datasets = list(data) if data is not None else [_reload(run, problem) for problem in run.plan.problems]
+    datasets = list(data) if data is not None else datasets_of(run)
     for problem, dataset in zip(run.plan.problems, datasets, strict=True):
         if dataset.fingerprint != problem.fingerprint:
             raise SappError(
@@ -214,6 +231,10 @@ def _train(run: Run, datasets: Sequence[AnyDataset], progress: bool, tensorboard
             if progress and plan.eval_every and evaluator.missing():
                 names = ", ".join(problem.name for problem in evaluator.missing())
                 view.say(f"No environment is known for {names}: policies are trained but not played.")
+            if not step:
+                for dataset in datasets:
+                    for line in account(dataset) if isinstance(dataset, Dataset) else ():
+                        view.say(f"{dataset.name}: {line}")
             loop = _Loop(run, populations, learners, tracks, evaluator, view, stopping, aside)
             loop.go(step)
     return run
@@ -229,29 +250,37 @@ class _Loop:
         self.run, self.populations, self.learners = run, populations, learners
         self.tracks, self.evaluator, self.view, self.stopping = tracks, evaluator, view, stopping
         self.aside = aside
+        self.sums: list[Sums] | None = None
+        """What is not yet in a row of metrics; None where a row has just been written."""
         self.alive = np.concatenate([np.asarray(learner.alive) for learner in learners])
-        self.names = [member.name for population in populations for member in population.members]
+        members = [member for population in populations for member in population.members]
+        self.names, self.judged = [member.name for member in members], np.array([_uses_ratio(m) for m in members])
         said = {row["member"]: row["event"] for row in read(run.path / EVENTS) if "ratio estimator" in row["event"]}
         self.sick = np.array(["sick" in said.get(name, "") for name in self.names])
-        self.began = time.perf_counter()
+        # the clock goes on where the run stopped
+        spent = max((float(row["seconds"]) for row in run.metrics()), default=0.0)
+        self.began = time.perf_counter() - spent
 
     def go(self, step: int) -> None:
         plan = self.run.plan
         total = total_steps(plan.phases)
         stride = self.populations[0].stride
         chunk = stride
+        self.sums = self.run.unlogged(step)
         self.view.update(step, plan.phases[locate(plan.phases, step)[0]].name)
         while step < total:
             index, end = locate(plan.phases, step)
             phase = plan.phases[index]
-            start = end - phase.steps
-            sums = [p.empty_sums(x, phase) for p, x in zip(self.populations, self.learners, strict=True)]
-            # Inside a phase, boundaries are multiples counted from its start.
-            boundary = min(end, start + ((step - start) // plan.log_every + 1) * plan.log_every)
+            start, before = end - phase.steps, step
+            if self.sums is None:
+                self.sums = [p.empty_sums(x, phase) for p, x in zip(self.populations, self.learners, strict=True)]
+            boundary = _boundary(plan, start, step, end)
             while step < boundary and not self.stopping():
                 steps = min(chunk, boundary - step)
+                if steps > stride:  # what does not fill a stride is a program of its own, and a slower one
+                    steps -= steps % stride
                 began = time.perf_counter()
-                self.learners, sums = run_together(self.populations, self.learners, sums, phase, steps)
+                self.learners, self.sums = run_together(self.populations, self.learners, self.sums, phase, steps)
                 jax.block_until_ready(self.learners)
                 seconds = time.perf_counter() - began
                 if steps == chunk:
@@ -259,7 +288,9 @@ class _Loop:
                     chunk = max(1, int(chunk * min(4.0, growth)) // stride) * stride
                 step += steps
                 self.view.update(step, phase.name)
-            self._log(step, phase, sums)
+            if step > before and (step == end or _due(plan.log_every, start, step)):
+                self._log(step, phase, self.sums)
+                self.sums = None
             if not self.alive.any():
                 self.aside.do(self._saving(step))
                 self.aside.wait()
@@ -267,10 +298,10 @@ class _Loop:
                     f"every member diverged; the last states are in {self.run.path}. "
                     "Try a smaller learning rate or a larger alpha"
                 )
-            if step == boundary and self._evaluation_due(step, phase, start, last=step == total):
+            if step > before and self._evaluation_due(step, phase, start, last=step == total):
                 self._play(step)
             stopping = step < total and self.stopping()
-            if stopping or step == end or self._due(step, start, plan.checkpoint_every):
+            if stopping or step == end or _due(plan.checkpoint_every, start, step):
                 # After the evaluation that was due here: a resume from this checkpoint would not catch up on it.
                 self.aside.do(self._saving(step))
             if stopping:
@@ -278,13 +309,6 @@ class _Loop:
                 raise Interrupted(
                     f"interrupted at step {step:,} of {total:,}; saved. Continue with: sapp resume {self.run.path}"
                 )
-
-    def _due(self, step: int, start: int, every: int) -> bool:
-        """Whether a boundary of ``every`` steps lies in the log interval that ends at this step."""
-        if not every:
-            return False
-        before = max(start, step - self.run.plan.log_every)
-        return (step - start) // every > (before - start) // every
 
     def _log(self, step: int, phase: Phase, sums: Sequence[Sums]) -> None:
         rows, alive, sick, fallen = [], [], [], []
@@ -305,7 +329,7 @@ class _Loop:
                         | {name: float(value[position]) for name, value in values.items()}
                     )
         self.tracks.metrics(rows)
-        events = self._changes(np.concatenate(alive), np.concatenate(sick), np.concatenate(fallen))
+        events = self._changes(np.concatenate(alive), np.concatenate(sick) & self.judged, np.concatenate(fallen))
         self.tracks.events([{"step": step, "member": name, "event": event} for name, event in events])
         for name, event in events:
             self.view.say(f"{name}: {event} (step {step:,})")
@@ -326,7 +350,7 @@ class _Loop:
     def _evaluation_due(self, step: int, phase: Phase, start: int, last: bool) -> bool:
         every = self.run.plan.eval_every
         playing = phase.base and phase.name != PREPARE
-        return bool(every and playing and (last or self._due(step, start, every)))
+        return bool(every and playing and (last or _due(every, start, step)))
 
     def _play(self, step: int) -> None:
         """Evaluate the members as they are now."""
@@ -353,7 +377,31 @@ class _Loop:
     def _saving(self, step: int) -> Callable[[], None]:
         """The checkpoint of the members as they are now; where training goes on meanwhile, from a copy."""
         learners = jax.device_get(self.learners) if self.aside.threaded else list(self.learners)
-        return lambda: self.run.save(step, learners)
+        sums = jax.device_get(self.sums)
+        return lambda: self.run.save(step, learners, sums)
+
+
+def _due(every: int, start: int, step: int) -> bool:
+    """Whether something done every so many steps of a phase is due at this one."""
+    return bool(every) and (step - start) % every == 0
+
+
+def _boundary(plan: Plan, start: int, step: int, end: int) -> int:
+    """The next step at which a row, an evaluation or a checkpoint is due (by the phase's own count), or its end."""
+    intervals = [every for every in (plan.log_every, plan.eval_every, plan.checkpoint_every) if every]
+    return min(end, *(start + ((step - start) // every + 1) * every for every in intervals))
+
+
+def _twentieth(steps: int) -> int:
+    """Steps between evaluations where nobody says: about a twentieth, in whole strides where it is more than one."""
+    every = max(1, steps // 20)
+    return every if every < STRIDE else -(-every // STRIDE) * STRIDE
+
+
+def _uses_ratio(member: Member) -> bool:
+    """Whether a member's weights depend on a learned ratio: those of two controls only carry its estimator along."""
+    weights = member.algorithm.weights
+    return weights.learns and not (isinstance(weights, Control) and KINDS[weights.kind] in ("random", "uniform"))
 
 
 class _Tracks:
@@ -487,7 +535,7 @@ def _locked(run: Run) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a request to stop at the next chunk; the second one stops at once."""
+    """Turn the first Ctrl-C or SIGTERM into a request to stop at the next chunk; the second one stops at once."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set
@@ -498,11 +546,12 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         asked.set()
 
-    previous = signal.signal(signal.SIGINT, handler)
+    previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield asked.is_set
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, old in previous.items():
+            signal.signal(number, signal.SIG_DFL if old is None else old)  # None: not set by Python
 
 
 def _fork(plan: Plan, source: Run) -> list[Learner]:
@@ -538,10 +587,22 @@ def _fork(plan: Plan, source: Run) -> list[Learner]:
 
 
 def _resolve(chosen: AlgorithmLike, dataset: str) -> Algorithm | None:
-    algorithm = chosen if isinstance(chosen, Algorithm) else chosen(dataset)
+    if isinstance(chosen, str):
+        return preset(chosen, dataset)
+    algorithm = chosen(dataset) if callable(chosen) and not isinstance(chosen, Algorithm | type) else chosen
     if algorithm is not None and not isinstance(algorithm, Algorithm):
-        raise SappError(f"{algorithm!r} is not an algorithm: give sapp.CQL(...) or a class of your own")
+        name = getattr(algorithm, "__name__", repr(algorithm))
+        raise SappError(f"{name} is not an algorithm: give sapp.CQL(...), the name of a preset or one of your own")
     return algorithm
+
+
+def _check_batch_size(member: Member) -> None:
+    """Refuse an algorithm of one's own whose batches are empty."""
+    size = member.algorithm.batch_size
+    if not isinstance(size, int) or size < 1:
+        raise SappError(
+            f"{type(member.algorithm).__name__}: batch_size is {size!r}; it must be a whole number of 1 or more"
+        )
 
 
 def _check_actions(member: Member, dataset: AnyDataset) -> None:
@@ -561,6 +622,8 @@ def _check_network(member: Member, dataset: AnyDataset) -> None:
 
 
 def _name(algorithm: AlgorithmLike) -> str:
+    if isinstance(algorithm, str):
+        return algorithm
     return type(algorithm).__name__ if isinstance(algorithm, Algorithm) else getattr(algorithm, "__name__", "algorithm")
 
 
@@ -574,14 +637,36 @@ def _copy(folder: Path, problem: Problem) -> Path:
     return folder / DATA / f"{problem.fingerprint[:16]}{'.npz' if problem.frame is None else ''}"
 
 
+def datasets_of(run: Run) -> list[AnyDataset]:
+    """What a run was trained on, loaded from where it was."""
+    return [_reload(run, problem) for problem in run.plan.problems]
+
+
 def _reload(run: Run, problem: Problem) -> AnyDataset:
-    return load(problem.source if problem.source is not None else _copy(run.path, problem))
+    try:
+        return load(problem.source if problem.source is not None else _copy(run.path, problem))
+    except SappError as error:
+        raise SappError(f"{error}; if it moved, say where it is: sapp resume {run.path} --data PLACE") from None
 
 
-def _default_folder(named: Mapping[str, Any], datasets: Sequence[AnyDataset]) -> Path:
+def _stem(named: Mapping[str, Any], datasets: Sequence[AnyDataset]) -> str:
     algorithms = "+".join(named) if len(named) < 4 else f"{len(named)}-algorithms"
-    stem = f"{algorithms}-{datasets[0].name if len(datasets) == 1 else f'{len(datasets)}-datasets'}"
-    return Path("runs") / f"{stem.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
+    return f"{algorithms}-{datasets[0].name if len(datasets) == 1 else f'{len(datasets)}-datasets'}".replace("/", "-")
+
+
+def new_folder(stem: str) -> Path:
+    """Make ``runs/<stem>-<time>``, or with -2, -3, … after it where another run began in the same second."""
+    first = Path("runs") / f"{stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    for number in itertools.count(1):
+        folder = first if number == 1 else first.with_name(f"{first.name}-{number}")
+        try:
+            folder.mkdir(parents=True)  # made, not looked for: another process may be choosing, too
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise SappError(f"{folder}: cannot make the run folder ({error.strerror}); choose another --out") from None
+        return folder
+    raise AssertionError("counting has no end")
 
 
 def _check(least: int, **numbers: int) -> None:
@@ -592,14 +677,22 @@ def _check(least: int, **numbers: int) -> None:
 
 @contextlib.contextmanager
 def _whole(folder: Path) -> Iterator[None]:
-    """Make a run folder whole or not at all: what a failure leaves behind is removed, what was there before stays."""
-    before = set(folder.iterdir()) if folder.is_dir() else None
+    """Leave a run that can go on or none at all: a failed start is removed, what was in its folder before stays."""
+    before = set(folder.iterdir()) if folder.is_dir() else set()
     try:
         yield
-    except BaseException:
-        if before is None:
-            shutil.rmtree(folder, ignore_errors=True)
-        elif folder.is_dir():
-            for each in set(folder.iterdir()) - before:
+    except BaseException as error:
+        if not _can_go_on(folder, error):
+            for each in set(folder.iterdir()) - before if folder.is_dir() else ():
                 shutil.rmtree(each, ignore_errors=True) if each.is_dir() else each.unlink(missing_ok=True)
+            if not before:
+                shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _can_go_on(folder: Path, error: BaseException) -> bool:
+    """Whether a run that stopped with an error is worth keeping: it was interrupted, or has learned something."""
+    if not (folder / CONFIG).exists():
+        return False
+    learned = any(int(file.stem) for file in (folder / CHECKPOINTS).glob("[0-9]*.safetensors"))
+    return learned or isinstance(error, Interrupted | KeyboardInterrupt)

@@ -17,6 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 from sapp.algorithms import Algorithm
 from sapp.backend import on_cuda
+from sapp.errors import SappError
 from sapp.networks import Policy
 from sapp.ratios.base import Metrics
 from sapp.spec import Batch, Spec
@@ -349,7 +350,7 @@ def _step(
         # side, neither waiting for the other.
         if kind.weighted:
             weights, logged = algorithm.weights.weights(ratio, seen, policy, weights_key)
-            metrics |= logged | {
+            metrics |= _checked(algorithm.weights, "weights", logged) | {
                 "weights/mean": jnp.mean(weights),
                 "weights/std": jnp.std(weights),
                 "weights/min": jnp.min(weights),
@@ -359,12 +360,12 @@ def _step(
             ratio, logged = algorithm.weights.update(
                 ratio, seen, policy, jnp.asarray(algorithm.discount, jnp.float32), ratio_key
             )
-            metrics |= logged
+            metrics |= _checked(algorithm.weights, "update", logged)
         # The barrier keeps the compiler from mixing the weights' arithmetic into the algorithm's, so that equal weights
         # give equal bits wherever they come from.
         weights = jax.lax.optimization_barrier(weights)
         if kind.base:
-            new, logged = algorithm.scheduled_update(base, batch, weights, base_key, counter)
+            new, logged = _updated(algorithm, base, algorithm.scheduled_update(base, batch, weights, base_key, counter))
             metrics |= logged
             # Selected by whether the member was alive before this step, known from its start: the selection then costs
             # no pass over memory of its own. What stopped the member left its parameters finite (see adam_step).
@@ -389,6 +390,35 @@ def _step(
         base, ratio, alive, stopped_at,
         learner.updates + (1 if kind.base else 0), learner.ratio_updates + (0 if kind.base else 1),
     ), metrics  # fmt: skip
+
+
+def _updated(algorithm: Algorithm, state: Any, found: Any) -> tuple[Any, Metrics]:
+    """What an update gave, refused when it is traced if the loop cannot go on with it: an algorithm may be anyone's."""
+    name = type(algorithm).__name__
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise SappError(f"{name}: update gives {type(found).__name__}; it must give the new state and the metrics")
+    new, metrics = found
+    if _shapes(new) != _shapes(state):
+        raise SappError(f"{name}: update gives a state of another form than init; keep its structure and shapes")
+    if "loss" not in _checked(algorithm, "update", metrics):
+        raise SappError(f"{name}: update's metrics have no 'loss'; add it, divergence is told by it")
+    return new, metrics
+
+
+def _checked(owner: Any, verb: str, metrics: Any) -> Metrics:
+    """Metrics, if they are numbers by name."""
+    name = type(owner).__name__
+    if not isinstance(metrics, dict):
+        raise SappError(f"{name}: {verb} gives {type(metrics).__name__} for metrics; give a dict of numbers by name")
+    for key, value in metrics.items():
+        if jnp.ndim(value):
+            raise SappError(f"{name}: metric {key!r} of {verb} has shape {jnp.shape(value)}; it must be one number")
+    return metrics
+
+
+def _shapes(tree: Any) -> dict[str, tuple[int, ...]]:
+    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {jax.tree_util.keystr(path): jnp.shape(leaf) for path, leaf in leaves}
 
 
 COMPILED: dict[str, Any] = {"static_argnums": (0, 1, 2), "donate_argnums": (4, 5)}

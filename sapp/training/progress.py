@@ -95,7 +95,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self._console.print(text, markup=False, highlight=False)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
         """Print scores (or returns), a member a line, or a summary for large populations."""

@@ -24,7 +24,7 @@ from sapp.spec import Spec
 from sapp.training import checkpoint, tables
 from sapp.training.device_frames import blank_frame_spec
 from sapp.training.phases import Phase
-from sapp.training.population import Data, Learner, Member, Population
+from sapp.training.population import Data, Learner, Member, Population, Sums
 from sapp.training.streaming import HostFrames
 
 if TYPE_CHECKING:
@@ -185,9 +185,12 @@ def populations(
     return out
 
 
-def save_checkpoint(folder: Path, step: int, learners: list[Learner]) -> None:
-    """Write the checkpoint of a step into a run folder."""
-    checkpoint.save(folder / CHECKPOINTS / f"{step:010d}.safetensors", learners, {"step": step})
+def save_checkpoint(folder: Path, step: int, learners: list[Learner], sums: Sequence[Sums] | None = None) -> None:
+    """Write the checkpoint of a step into a run folder; ``sums`` are metrics that are not yet in a row."""
+    information: dict[str, Any] = {"step": step}
+    if sums is not None:  # a float32 is written exactly
+        information["sums"] = [jax.tree.map(lambda x: np.asarray(x).tolist(), vars(each)) for each in sums]
+    checkpoint.save(folder / CHECKPOINTS / f"{step:010d}.safetensors", learners, information)
 
 
 def versions() -> dict[str, str]:
@@ -277,9 +280,9 @@ class Run:
         """Names of the members."""
         return [member.name for member in self.plan.members]
 
-    def save(self, step: int, learners: list[Learner]) -> None:
+    def save(self, step: int, learners: list[Learner], sums: Sequence[Sums] | None = None) -> None:
         """Write a checkpoint and drop the oldest beyond ``keep``."""
-        save_checkpoint(self.path, step, learners)
+        save_checkpoint(self.path, step, learners, sums)
         for file in list(self.checkpoints.values())[: -self.plan.keep]:
             file.unlink(missing_ok=True)
 
@@ -296,6 +299,20 @@ class Run:
         if not found:
             return 0, []
         return self.step, checkpoint.load(found[self.step], like)
+
+    def unlogged(self, step: int) -> list[Sums] | None:
+        """Metrics that a checkpoint inside a log interval keeps for the row to come; None where there are none."""
+        found = self.checkpoints
+        kept = checkpoint.read_information(found[step]).get("sums") if step in found else None
+        if kept is None:
+            return None
+        return [
+            Sums(
+                {name: jnp.asarray(value, jnp.float32) for name, value in each["values"].items()},
+                jnp.asarray(each["steps"], jnp.float32),
+            )
+            for each in kept
+        ]
 
     @cached_property
     def actors(self) -> list[Policy]:
@@ -321,7 +338,9 @@ class Run:
         return member % len(self.members)
 
     def policy(self, observation: np.ndarray, member: int | str = 0) -> np.ndarray:
-        """Deterministic action(s), in the data's own units, for one observation [O] or many [B, O].
+        """Deterministic action(s) as they were logged, for one observation [O] or many [B, O] as they were logged.
+
+        A dataset's ``observation`` may be standardised (``sapp.load`` with a column mapping); ``data.raw`` undoes it.
 
         Where observations are stacks of frames: uint8 [stack, H, W], or [B, stack, H, W].
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -11,9 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sapp import CQL, ConstantWeights, DualDICE, LogMinMax, Phase, StateWeights, Uniform
+import sapp
+from sapp import BC, CQL, ConstantWeights, DualDICE, LogMinMax, Phase, SappError, StateWeights, Uniform
 from sapp.algorithms import Algorithm
+from sapp.config import register
 from sapp.data import Dataset
+from sapp.environments.point import behaviour_dataset
 from sapp.spec import Batch, Spec
 from sapp.training import population as compiled
 from sapp.training.device_data import DeviceData, spec_of
@@ -316,3 +320,46 @@ def test_populations_side_by_side_learn_what_they_learn_alone(monkeypatch: pytes
     for found, expected in zip(together, alone, strict=True):
         for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-5)
+
+
+@register
+class Own(BC):
+    """An algorithm of one's own that does one thing wrong."""
+
+    wrong: str = eqx.field(static=True, default="")
+
+    def update(self, state: Any, batch: Any, weights: Any, key: Any) -> Any:
+        new, metrics = super().update(state, batch, weights, key)
+        return {
+            "no loss": (new, {"mean": metrics["loss"]}),
+            "a row": (new, {"loss": metrics["loss"], "rows": batch.reward}),
+            "no metrics": (new, None),
+            "state alone": new,
+            "another state": ((new, new), metrics),
+        }[self.wrong]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("no loss", "Own: update's metrics have no 'loss'"),
+        ("a row", r"Own: metric 'rows' of update has shape \(8,\); it must be one number"),
+        ("no metrics", "Own: update gives NoneType for metrics"),
+        ("state alone", "Own: update gives .*; it must give the new state and the metrics"),
+        ("another state", "Own: update gives a state of another form than init"),
+    ],
+)
+def test_mistakes_of_an_own_algorithm_are_named(wrong: str, message: str, tmp_path: Path) -> None:
+    own = Own(hidden=(8,), batch_size=8, wrong=wrong)
+    with pytest.raises(SappError, match=message):
+        sapp.train(own, behaviour_dataset(6), steps=4, out=tmp_path / "run", eval_every=0, progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("size", [0, 2.5])
+def test_an_own_algorithm_needs_a_batch(size: float, tmp_path: Path) -> None:
+    own = Own(hidden=(8,), batch_size=8)
+    object.__setattr__(own, "batch_size", size)  # past the checks that only our own algorithms make
+    with pytest.raises(SappError, match=f"Own: batch_size is {size}; it must be a whole number of 1 or more"):
+        sapp.train(own, behaviour_dataset(6), steps=4, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()

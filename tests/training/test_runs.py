@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
+import os
 import shutil
 import signal
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import sapp
 from sapp import CQL, DualDICE, Phase, Run, SappError
 from sapp.data import Dataset, save_npz
 from sapp.environments.point import behaviour_dataset
+from sapp.ratios import KINDS, control
 from sapp.training import loop as loop_module
 from sapp.training import run as run_module
 from sapp.training.checkpoint import flatten
@@ -70,22 +72,21 @@ def rows(run: Run, name: str = "metrics.csv") -> list[dict[str, str]]:
     return [{k: v for k, v in row.items() if k != "seconds"} for row in run_module.tables.read(run.path / name)]
 
 
-def assert_same_run(found: Run, expected: Run, tables: bool = True) -> None:
+def assert_same_run(found: Run, expected: Run) -> None:
     assert (found.step, expected.step) == (40, 40)
     assert learned(found) == learned(expected)
-    if tables:
-        for name in ("metrics.csv", "evaluations.csv", "events.csv"):
-            assert rows(found, name) == rows(expected, name)
+    for name in ("metrics.csv", "evaluations.csv", "events.csv"):
+        assert rows(found, name) == rows(expected, name)
 
 
-def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Ctrl-C while the chunk runs that contains a step."""
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
+    """Ctrl-C (or another signal) while the chunk runs that contains a step."""
     done, plain = 0, loop_module.run_together
 
     def run(populations: Any, learners: Any, sums: Any, phase: Phase, steps: int) -> Any:
         nonlocal done
         if done < step <= done + steps:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
         done += steps
         return plain(populations, learners, sums, phase, steps)
 
@@ -117,16 +118,156 @@ def test_ctrl_c_saves_says_so_and_resumes_with_the_same_bits(
         interrupt_at(patch, when)
         with pytest.raises(Interrupted, match=rf"interrupted at step \d+ of 40; saved.*sapp resume {tmp_path / 'run'}"):
             train(tmp_path / "run")
-    step = Run(tmp_path / "run").step
-    assert when <= step < 40
+    assert when <= Run(tmp_path / "run").step < 40
     assert signal.getsignal(signal.SIGINT) is before
-    run = sapp.resume(tmp_path / "run", progress=False)
-    assert_same_run(run, straight, tables=False)
-    assert rows(run, "evaluations.csv") == rows(straight, "evaluations.csv")
-    # an interrupt inside a log interval adds a row where it stopped; all rows of intervals it left alone are the same
-    interval = range(step - step % 5 + 1, step - step % 5 + 6) if step % 5 else ()
-    kept = [row for row in rows(run) if int(row["step"]) not in interval]
-    assert kept == [row for row in rows(straight) if int(row["step"]) not in interval]
+    # also where it stopped inside a log interval: the checkpoint keeps what the row to come needs
+    assert_same_run(sapp.resume(tmp_path / "run", progress=False), straight)
+
+
+def test_sigterm_saves_like_ctrl_c(
+    train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 17, signal.SIGTERM)
+        with pytest.raises(Interrupted, match=r"interrupted at step \d+ of 40; saved"):
+            train(tmp_path / "run")
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert_same_run(sapp.resume(tmp_path / "run", progress=False), straight)
+
+
+@pytest.fixture(scope="module")
+def uneven(train: Callable[..., Run], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Rows, evaluations and checkpoints at intervals that do not divide each other."""
+    intervals = {"log_every": 8, "eval_every": 6, "checkpoint_every": 3}
+    return train(tmp_path_factory.mktemp("runs") / "uneven", **intervals)
+
+
+def test_evaluations_and_checkpoints_come_at_their_own_intervals(uneven: Run, straight: Run) -> None:
+    """Counted from each phase's start (0, 10, 20); a phase's end has a row and a checkpoint, the last an evaluation."""
+    assert list(uneven.checkpoints) == [3, 6, 9, 10, 13, 16, 19, 20, 23, 26, 29, 32, 35, 38, 40]
+    assert [int(row["step"]) for row in uneven.evaluations()[::2]] == [6, 26, 32, 38, 40]
+    assert [int(row["step"]) for row in uneven.metrics()[::2]] == [8, 10, 18, 20, 28, 36, 40]
+    assert learned(uneven) == learned(straight)
+
+
+def test_a_row_is_the_mean_of_all_its_steps_wherever_chunks_end(
+    train: Callable[..., Run], uneven: Run, tmp_path: Path
+) -> None:
+    plain = train(tmp_path / "plain", log_every=8, eval_every=0, checkpoint_every=1_000)
+    assert rows(plain) == rows(uneven)
+
+
+@pytest.mark.parametrize("newest", [3, 13, 26, 38])
+def test_a_resume_inside_a_log_interval_gives_the_same_rows(uneven: Run, tmp_path: Path, newest: int) -> None:
+    copy = Run(shutil.copytree(uneven.path, tmp_path / "copy"))
+    for step, checkpoint in copy.checkpoints.items():
+        if step > newest:
+            checkpoint.unlink()
+    assert_same_run(sapp.resume(copy.path, progress=False), uneven)
+
+
+def test_the_clock_goes_on_after_a_resume(straight: Run, tmp_path: Path) -> None:
+    copy = Run(shutil.copytree(straight.path, tmp_path / "copy"))
+    copy.checkpoints[40].unlink()
+    file = copy.path / "metrics.csv"
+    lines = [line.split(",") for line in file.read_text().splitlines()]
+    place = lines[0].index("seconds")
+    for line in lines[1:]:
+        line[place] = "1000"
+    file.write_text("\n".join(map(",".join, lines)) + "\n")
+    seconds = [float(row["seconds"]) for row in sapp.resume(copy.path, progress=False).metrics()]
+    assert seconds[:12] == [1000.0] * 12  # six rows of two members up to step 30
+    assert all(1000.0 < value < 1100.0 for value in seconds[12:])
+
+
+def test_without_a_word_a_twentieth_of_the_steps_lies_between_evaluations() -> None:
+    assert [loop_module._twentieth(steps) for steps in (5, 300, 1_000, 12_345, 1_000_000)] == [1, 15, 50, 650, 50_000]
+
+
+def test_checkpoints_have_the_usual_mode(train: Callable[..., Run], tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        run = train(tmp_path / "run")
+    finally:
+        os.umask(before)
+    assert {oct(file.stat().st_mode & 0o777) for file in run.checkpoints.values()} == {"0o640"}
+
+
+@pytest.mark.parametrize("there", ["nothing", "a note", "a shared start"])
+def test_a_failed_start_leaves_no_run(
+    train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    out = tmp_path / "run"
+    if there == "a note":
+        out.mkdir()
+        (out / "note.txt").write_text("mine")
+
+    def fail(*_: Any) -> Any:
+        raise MemoryError("too large")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_module, "run_together", fail)
+        with pytest.raises(MemoryError, match="too large"):
+            train(out, **({"start_from": straight, "phases": (JOINT,)} if there == "a shared start" else {}))
+    assert [file.name for file in out.rglob("*")] == ["note.txt"] if there == "a note" else not out.exists()
+    assert_same_run(train(out), straight)
+
+
+def test_a_failure_after_the_first_checkpoint_keeps_the_run(
+    train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = loop_module.run_together
+
+    def fail(populations: Any, learners: Any, sums: Any, phase: Phase, steps: int) -> Any:
+        if phase.name == "joint":
+            raise MemoryError("too large")
+        return plain(populations, learners, sums, phase, steps)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_module, "run_together", fail)
+        with pytest.raises(MemoryError, match="too large"):
+            train(tmp_path / "run")
+    assert Run(tmp_path / "run").step == 20
+    assert_same_run(sapp.resume(tmp_path / "run", progress=False), straight)
+
+
+def test_default_folders_of_one_second_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(loop_module.time, "strftime", lambda _: "20260101-120000")
+    names = [str(loop_module.new_folder("cql-point")) for _ in range(3)]
+    assert names == [f"runs/cql-point-20260101-120000{end}" for end in ("", "-2", "-3")]
+    assert all(Path(name).is_dir() for name in names)
+
+
+def test_what_loading_did_is_said_when_training_starts(
+    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = ["2 exact copies of rows were left out", "5 rows were dropped: the last step of an episode"]
+    notes = {"repairs": said[:1], "rows_dropped_without_successor": 5}
+    data = dataclasses.replace(sapp.load(file), provenance=notes)
+    cql = CQL(hidden=(8,), batch_size=8, action_samples=1)
+    sapp.train(cql, data, steps=10, out=tmp_path / "run", **SETTINGS | {"progress": True})
+    lines = [line.rstrip() for line in capsys.readouterr().err.splitlines() if line.startswith("point: ")]
+    assert len(lines) == 2
+    assert all(line.startswith(f"point: {start}") for line, start in zip(lines, said, strict=True))
+    sapp.train(cql, data, steps=10, out=tmp_path / "quiet", **SETTINGS)
+    assert "point: " not in capsys.readouterr().err
+
+
+def test_presets_are_taken_by_name(file: Path, tmp_path: Path) -> None:
+    options = {"steps": 2, "eval_every": 0, "progress": False}
+    run = sapp.train({"mine": "bc"}, file, out=tmp_path / "named", **options)
+    assert run.members == ["mine/point/0"]
+    assert sapp.train("bc", file, out=tmp_path / "run", **options).members == ["bc/point/0"]
+    for wrong, message in (
+        ("clq", r"algorithm 'clq' is unknown; did you mean 'cql'\?"),
+        (CQL, "CQL is not an algorithm"),
+        (["cql"], r"\['cql'\] is not an algorithm"),
+    ):
+        with pytest.raises(SappError, match=message):
+            sapp.train(wrong, file, out=tmp_path / "wrong", **options)
+    assert not (tmp_path / "wrong").exists()
 
 
 def test_ctrl_c_in_the_last_chunk_still_evaluates_and_finishes(
@@ -242,7 +383,7 @@ def test_a_dataset_made_in_memory_is_kept_in_the_folder(
             train(tmp_path / "run", data=logs())
     moved = tmp_path / "moved"
     (tmp_path / "run").rename(moved)
-    assert_same_run(sapp.resume(moved, progress=False), straight, tables=False)
+    assert_same_run(sapp.resume(moved, progress=False), straight)
 
 
 def test_resume_refuses_other_data_and_takes_the_same_from_elsewhere(straight: Run, file: Path, tmp_path: Path) -> None:
@@ -254,6 +395,10 @@ def test_resume_refuses_other_data_and_takes_the_same_from_elsewhere(straight: R
         sapp.resume(copy.path, data=[other], progress=False)
     with pytest.raises(SappError, match="the run has 1 datasets, 2 were given"):
         sapp.resume(copy.path, data=[data, data], progress=False)
+    config = copy.path / "config.json"
+    config.write_text(config.read_text().replace(str(file), str(tmp_path / "gone.npz")))
+    with pytest.raises(SappError, match=rf"gone\.npz: no such file.*sapp resume {copy.path} --data PLACE"):
+        sapp.resume(copy.path, progress=False)
     assert_same_run(sapp.resume(copy.path, data=[data], progress=False), straight)
 
 
@@ -268,6 +413,14 @@ def test_a_sick_estimator_is_reported_once_also_across_a_resume(train: Callable[
     for step in (30, 40):
         run.checkpoints[step].unlink()
     assert rows(sapp.resume(run.path, progress=False), "events.csv") == events
+
+
+def test_no_ratio_is_reported_sick_where_weights_do_not_use_it(train: Callable[..., Run], tmp_path: Path) -> None:
+    named = {kind: control(DualDICE(hidden=(8,), max_zeta=0.2), kind) for kind in KINDS}
+    algorithms = {kind: CQL(hidden=(8,), batch_size=8, action_samples=1, weights=each) for kind, each in named.items()}
+    run = sapp.train(algorithms, logs(), phases=PHASES, out=tmp_path / "run", **SETTINGS | {"eval_every": 0})
+    sick = {row["member"].split("/")[0] for row in rows(run, "events.csv") if "sick" in row["event"]}
+    assert sick == set(KINDS) - {"random", "uniform"}
 
 
 def diverging(data: Dataset) -> Dataset:
