@@ -12,7 +12,6 @@ from jax import Array
 
 from sapp.backend import on_cuda
 from sapp.errors import SappError
-from sapp.kernels.halves import misfit, perceptron
 
 Precision = Literal["float32", "tf32", "bf16"]
 """How matrix products are computed: exactly in float32, in TF32 where the device has it, or from bf16 operands."""
@@ -83,16 +82,24 @@ class MLP(eqx.Module):
             layers[-1] = eqx.tree_at(lambda layer: layer.bias, layers[-1], jnp.full((outputs,), bias, jnp.float32))
         self.layers = tuple(layers)
         self.precision = precision
-        self.halves = halves and precision == "float32" and misfit(inputs, tuple(hidden), outputs) is None
+        self.halves = halves and precision == "float32" and _suits_halves(inputs, tuple(hidden), outputs)
 
     def __call__(self, x: Array) -> Array:
         """Map ``[..., inputs]`` to ``[..., outputs]``."""
         if self.halves and on_cuda():
+            from sapp.kernels.halves import perceptron
+
             layers = tuple((layer.weight, layer.bias) for layer in self.layers)
             return perceptron(layers, x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
         for layer in self.layers[:-1]:
             x = jax.nn.relu(layer(x, self.precision))
         return self.layers[-1](x, self.precision).astype(jnp.float32)
+
+
+def _suits_halves(inputs: int, hidden: tuple[int, ...], outputs: int) -> bool:
+    from sapp.kernels.halves import misfit  # not before it is needed: Pallas is slow to import
+
+    return misfit(inputs, hidden, outputs) is None
 
 
 class StateActionNetwork(eqx.Module):
