@@ -131,11 +131,6 @@ def export(
     """``sapp.export.export_policy(run, target)``."""
     from sapp.export import export_policy
 
-    if member is None and path.is_dir():
-        from sapp.training import Run
-
-        if len(names := Run(path).members) > 1:
-            raise SappError(f"{path}: has {len(names)} policies; choose one with --member: {', '.join(names)}")
     card = export_policy(path, target, member=member, step=step, samples=samples)
     if json:
         _print_json(card)

@@ -142,7 +142,7 @@ def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, 
     if member is None:
         if len(run.members) > 1:
             raise SappError(
-                f"{run.path}: has {len(run.members)} policies; choose one with --member: {run.members[0]}, …"
+                f"{run.path}: has {len(run.members)} policies; choose one with --member: {', '.join(run.members)}"
             )
         member = 0
     if isinstance(member, str) and " @ " in member:  # as sapp select prints it
