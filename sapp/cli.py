@@ -381,30 +381,33 @@ def evaluate(
 
 @app.command(
     epilog="Example: sapp algorithms sa-cql",
-    help="List the algorithms, or the hyper-parameters of one and their defaults.",
+    help="List the algorithms, or the hyper-parameters of one, their defaults and what they mean.",
 )
 def algorithms(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Such as sa-cql.", show_default=False)] = None,
     data: Annotated[str, typer.Option("--data", help="Defaults for this dataset, such as walker2d-expert-v2.")] = "",
     json: Json = False,
 ) -> None:
-    """``sapp.config.options(sapp.preset(name))``."""
+    """``sapp.config.options(sapp.preset(name))`` and ``sapp.meanings.meanings(sapp.preset(name))``."""
     from sapp.algorithms.presets import PRESETS, preset
 
+    texts: dict[str, str] = {}
     if name is None:
         rows: dict[str, Any] = {key: what for key, (what, _) in PRESETS.items()}
-        headings = "algorithm", "what it is"
+        headings = ["algorithm", "what it is"]
     else:
         from sapp.config import options
+        from sapp.meanings import meanings
 
-        rows = dict(options(preset(name, data)))
-        headings = "hyper-parameter", "default"
+        chosen = preset(name, data)
+        rows, texts = dict(options(chosen)), meanings(chosen)
+        headings = ["hyper-parameter", "default", *(["meaning"] if any(texts.values()) else [])]
     if json:
         _print_json(rows)
         return
     table = _table(*headings)
     for key, value in rows.items():
-        table.add_row(key, _text(value))
+        table.add_row(key, _text(value), *([_text(texts[key])] if len(headings) == 3 else []))
     _print(table)
 
 

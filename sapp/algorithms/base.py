@@ -24,6 +24,27 @@ class Algorithm(eqx.Module):
     another compiled program. An algorithm receives the weights of the batch's states and multiplies its per-state
     penalty with them; it does not know where they come from. A subclass has the fields ``discount``, ``batch_size``
     (static) and ``weights``.
+
+    A field of one of these names means the same in every subclass.
+
+    Attributes:
+        discount: γ of the targets, and of the ratios that state weights learn.
+        batch_size: transitions of an update.
+        weights: of states, which the penalty is multiplied with.
+        hidden: layer sizes of the networks.
+        tau: share of the networks that goes into their target copies at each update.
+        lr: learning rate.
+        actor_lr: learning rate of the actor.
+        critic_lr: learning rate of the critics.
+        temperature_lr: learning rate of the temperature, the price of entropy.
+        initial_temperature: the temperature at the start.
+        behaviour_lr: learning rate of the cloned behaviour.
+        behaviour_steps: updates at the start that only clone the behaviour.
+        vae_hidden: layer sizes of the VAE.
+        vae_lr: learning rate of the VAE.
+        share: of the critics' least value in share·min + (1 − share)·max.
+        normalise: observations with the data's mean and deviation.
+        precision: of matrix products: float32, tf32 or bf16.
     """
 
     discount: eqx.AbstractVar[float]

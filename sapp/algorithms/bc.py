@@ -24,6 +24,9 @@ class BC(Algorithm):
     """E_B[mean_d (μ_d(s) − a_d)²]: TD3+BC without its Q.
 
     Defaults: TD3+BC's actor and normalisation, as CORL's BC has them.
+
+    Attributes:
+        noise: deviation of the policy as a law over actions, which ratios are taken of.
     """
 
     actor_lr: float = 3e-4

@@ -104,6 +104,11 @@ class BCQ(Algorithm):
     not in a penalty, so there is nothing for state weights to multiply.
 
     Defaults: the authors' code (Fujimoto et al. 2019), one million steps.
+
+    Attributes:
+        limit: largest perturbation of an action; actions lie in [−1, 1].
+        next_actions: actions that the target takes the best of.
+        candidates: actions that the policy plays the best of.
     """
 
     limit: float = 0.05

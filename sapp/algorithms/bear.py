@@ -44,6 +44,17 @@ class BEAR(Algorithm):
 
     Defaults: d3rlpy's published script (after Kumar et al. 2019) with its settings for hopper and walker2d; presets
     choose the kernel by dataset.
+
+    Attributes:
+        threshold: ε, the MMD that is allowed.
+        sigma: width of the MMD's kernel.
+        kernel: of the MMD: gaussian or laplacian.
+        alpha_lr: learning rate of the multiplier α.
+        initial_alpha: α at the start.
+        warm_steps: updates at the start in which the actor follows the MMD alone.
+        mmd_samples: actions of policy and VAE that the MMD is estimated from.
+        next_actions: actions that the target takes the best of.
+        candidates: actions that the policy plays the best of.
     """
 
     threshold: float = 0.05

@@ -47,6 +47,18 @@ class BRAC(Algorithm):
     Defaults: the authors' script for the primal KL form (Wu et al. 2019), 300k + 500k steps, but for α. They tune it by
     task; their script's 0.1 lets the policy leave the data of D4RL's locomotion tasks, and so does 1 (see the page of
     results), so it is 5 here. It has the unit of a reward.
+
+    Attributes:
+        alpha: α, the weight of the divergence, in the unit of a reward.
+        sigma: width of the MMD's kernel.
+        kernel: of the MMD: gaussian or laplacian.
+        target_divergence: what α is steered to, where it learns.
+        alpha_lr: learning rate of α; 0: it stays as it is.
+        warm_steps: updates at the start in which the actor follows the divergence alone.
+        divergence: between policy and behaviour: kl or mmd.
+        value_penalty: penalise the target, too (BRAC-v), not the actor alone (BRAC-p).
+        samples: actions that the divergence is estimated from.
+        critic_hidden: layer sizes of the critics.
     """
 
     alpha: float = 5.0

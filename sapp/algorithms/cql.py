@@ -56,6 +56,14 @@ class CQL(Algorithm):
 
     Defaults: the paper's Table "Hyperparameters for SA-CQL on continuous control" and, where it is silent, d3rlpy v1's
     published CQL script.
+
+    Attributes:
+        alpha: α, the weight of the penalty.
+        action_samples: n: actions drawn from each of the three proposals, a state.
+        backup: which action the target takes at s': mode, sample, or soft (sample with entropy).
+        alpha_scale: what α multiplies: d3rlpy-v1 (α/2 a critic, the paper's scale), per-critic (α) or half-td
+            (2α).
+        kernel: how the critics' gradient is computed: xla, fused (CUDA, bf16), or auto.
     """
 
     alpha: float = 5.0

@@ -24,6 +24,9 @@ class DiscreteCQL(DQN):
     Defaults: d3rlpy v1's DiscreteCQL, which the paper's Atari table equals, with its batch of 64. CQL's own Atari runs
     are ``quantiles=200, lr=5e-5, adam_eps=3.125e-4, target_every=2000, batch_size=32`` and α 4 on 1 % of the data. For
     small tables of logs a larger learning rate and a shorter ``target_every`` learn in a fraction of the steps.
+
+    Attributes:
+        alpha: α, the weight of the penalty.
     """
 
     alpha: float = 1.0

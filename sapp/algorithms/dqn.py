@@ -78,6 +78,13 @@ class DQN(ScoreLearner):
     K ``quantiles`` Q(s,a) is the mean of θ_1 … θ_K, there is a target of each of θ̄'s, and the loss is
     ``quantile_huber``. ``adam_eps`` is 1e-8 in d3rlpy and 0.01/32 in Dopamine's quantile agents and REM;
     ``optimiser="rmsprop"`` is Dopamine's DQN.
+
+    Attributes:
+        target_every: updates between two copies of Q into its target.
+        quantiles: of the return, for QR-DQN; 0: the mean alone.
+        double: the target's action is the best by Q, not by its target copy.
+        optimiser: adam or rmsprop.
+        adam_eps: Adam's ε.
     """
 
     discount: float = 0.99

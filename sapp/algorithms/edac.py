@@ -45,6 +45,11 @@ class EDAC(Algorithm):
     (``diversify=False``) this is SAC-N.
 
     Defaults: the authors' code (An et al. 2021) for halfcheetah, three million steps; presets know N and η by dataset.
+
+    Attributes:
+        eta: η, the weight of the critics' alignment.
+        critics: N, how many.
+        diversify: keep the critics' gradients apart; without it this is SAC-N.
     """
 
     eta: float = 1.0

@@ -57,6 +57,12 @@ class FisherBRC(Algorithm):
     ``FisherBRC(weights=DualDICE())`` is SA-Fisher-BRC.
 
     Defaults: the authors' code (Kostrikov et al. 2021) and its training flags (λ = 0.1), 1M + 1M steps.
+
+    Attributes:
+        penalty: λ, the weight of the offset's squared gradient.
+        reward_bonus: added to every reward.
+        behaviour_hidden: layer sizes of the cloned behaviour.
+        components: of the mixture that clones the behaviour, a dimension.
     """
 
     penalty: float = 0.1

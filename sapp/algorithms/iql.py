@@ -56,6 +56,14 @@ class IQL(Algorithm):
     over ``decay_steps``. Rewards are scaled by 1000/(largest − smallest return of the data) and shifted.
 
     Defaults: the authors' code for locomotion (Kostrikov et al. 2021), one million steps.
+
+    Attributes:
+        expectile: τ of the value's loss: 0.5 is the mean, towards 1 the best action of the data.
+        beta: β, how strongly the actor prefers good actions.
+        value_lr: learning rate of V.
+        decay_steps: updates over which the actor's learning rate falls to 0.
+        reward_shift: added to rewards after they are scaled.
+        reward_scaling: returns (1000 / their range in the data) or none.
     """
 
     expectile: float = 0.7

@@ -26,6 +26,10 @@ class ReBRAC(TD3):
 
     Defaults: the authors' code and its setting for halfcheetah-medium (Tarasov et al. 2023), one million steps; presets
     know β₁ and β₂ of every locomotion set.
+
+    Attributes:
+        actor_penalty: β₁, the weight of the distance to the logged action in the actor's loss.
+        critic_penalty: β₂, the weight of the distance to the next logged action in the target.
     """
 
     needs_next_action: ClassVar[bool] = True

@@ -21,6 +21,9 @@ class REM(DQN):
     state weights have nothing to multiply.
 
     Defaults: its authors' batch_rl, in gradient steps (they update every 4th agent step, so 8,000 are 2,000).
+
+    Attributes:
+        ensemble: K, heads of the network.
     """
 
     lr: float = 5e-5

@@ -36,6 +36,11 @@ class TD3(Algorithm):
     and at every ``period``-th step the actor, by ``actor_loss``, and then both targets. A subclass says what the actor
     minimises and, if it likes, what the target is penalised with. As a law over actions (DualDICE's π) the policy is
     μ(s) with the same smoothing noise: the critics' targets are drawn from that law too.
+
+    Attributes:
+        noise: deviation of the noise on the target's actions.
+        noise_clip: where that noise is cut off.
+        period: critic updates for one of the actor and of the targets.
     """
 
     discount: float = 0.99

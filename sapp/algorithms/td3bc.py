@@ -23,6 +23,9 @@ class TD3BC(TD3):
     distinguishes it from SAC. ``TD3BC(weights=DualDICE())`` is SA-TD3+BC.
 
     Defaults: the authors' code (Fujimoto & Gu 2021), one million steps.
+
+    Attributes:
+        alpha: α, the weight of Q against cloning: larger is less pessimistic.
     """
 
     alpha: float = 2.5

@@ -30,6 +30,12 @@ class UWAC(BEAR):
     dropout.
 
     Defaults: the authors' code (Wu et al. 2021).
+
+    Attributes:
+        beta: β, how fast trust falls with the critics' variance.
+        dropout: share of units that is dropped.
+        spectral: normalise the critics' layers by their spectral norm.
+        passes: dropout samples that mean and variance are of.
     """
 
     beta: float = 0.5

@@ -184,7 +184,17 @@ class ConvScores(eqx.Module):
 
 
 class DefaultScores(eqx.Module):
-    """``MLPScores`` for vectors and ``ConvScores`` for frames, whichever a problem has: one preset serves both."""
+    """``MLPScores`` for vectors and ``ConvScores`` for frames, whichever a problem has: one preset serves both.
+
+    Attributes:
+        hidden: layer sizes, for vectors.
+        channels: outputs of each convolution, for frames.
+        kernels: height and width of each convolution's patches.
+        strides: of each convolution.
+        features: width of the dense layer after the convolutions.
+        precision: of matrix products: float32, tf32 or bf16.
+        method: how convolutions are computed: patches (as matrix products) or conv.
+    """
 
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
     channels: tuple[int, ...] = eqx.field(static=True, default=(32, 64, 64))

@@ -19,6 +19,12 @@ class StateWeights(eqx.Module):
 
     Three verbs, like an algorithm: own state (``init``), own learning (``update``), and ``weights``. No weighting knows
     which algorithm it serves.
+
+    A field of one of these names means the same in every subclass.
+
+    Attributes:
+        hidden: layer sizes of the networks.
+        fallback: weights of 1 while the estimator is sick.
     """
 
     @property

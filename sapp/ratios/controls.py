@@ -38,7 +38,12 @@ class ConstantWeights(StateWeights):
 
 
 class RandomWeights(StateWeights):
-    """w(s) ~ U(low, high), drawn anew each step: the paper's s-SA-CQL."""
+    """w(s) ~ U(low, high), drawn anew each step: the paper's s-SA-CQL.
+
+    Attributes:
+        low: least weight.
+        high: largest weight.
+    """
 
     low: float = 0.0
     high: float = 1.0
@@ -62,6 +67,10 @@ class Control(StateWeights):
     ``frozen`` uses the real weights of an estimator that does not learn in this run: of the policy as it was where the
     run was forked (``train(start_from=…)``), after the ratio phase, say. In a run that starts from nothing take
     ``FrozenWeights``.
+
+    Attributes:
+        of: the weights that are controlled.
+        kind: 0 real, 1 shuffled, 2 matched, 3 random, 4 uniform, 5 frozen.
     """
 
     of: StateWeights

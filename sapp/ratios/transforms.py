@@ -35,6 +35,12 @@ class LogMinMax(Transform):
     f is invariant to x → c·xᵏ, so the normalisation of dᵖ does not matter. It is fragile, too: one ratio near zero
     sends every other weight to the top of the range. So ratios are first clamped to the batch's ``quantile`` and
     1 − ``quantile`` (0 switches this off), and the share clamped is logged. A batch of equal ratios has u = 1/2.
+
+    Attributes:
+        b0: least weight.
+        b1: span of the weights, or (span upper) the largest.
+        quantile: of the batch's ratios at each end that they are clamped to; 0: none.
+        span: added: weights in [b0, b0 + b1]; upper: in [b0, b1].
     """
 
     b0: float = 0.0

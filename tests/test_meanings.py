@@ -1,0 +1,93 @@
+"""What hyper-parameters mean, from the docstrings of the classes that have them."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import pytest
+
+from sapp import preset
+from sapp.algorithms.presets import PRESETS
+from sapp.cli import main
+from sapp.config import options
+from sapp.meanings import meaning, meanings
+
+
+class Base(eqx.Module):
+    """What is common.
+
+    Attributes:
+        rate: of learning.
+        size: of a batch; ``rate`` does not
+            depend on it.
+
+    And a sentence after them: not an entry.
+    """
+
+    rate: float = 0.1
+    size: int = 32
+
+
+class Part(eqx.Module):
+    """A part.
+
+    Args:
+        width: of its layer.
+    """
+
+    width: int = 8
+    depth: int = 2
+
+
+class Whole(Base):
+    """More of it, with ``silent`` in a sentence."""
+
+    rate: float = 0.2
+    low: float = 0.0
+    """Least ``value``,
+    in its own unit."""
+    high: float = 1.0
+    silent: bool = False
+    part: Part = Part()
+
+    def method(self) -> None:
+        """Not a field's."""
+
+
+class Bare(Whole):
+    own: int = 3
+
+
+def test_texts_come_from_below_fields_from_entries_and_from_shared_classes() -> None:
+    assert meanings(Whole()) == {
+        "rate": "of learning.",
+        "size": "of a batch; rate does not depend on it.",
+        "low": "Least value, in its own unit.",
+        "high": "",
+        "silent": "",
+        "part.width": "of its layer.",
+        "part.depth": "",
+    }
+    assert meaning(Bare, "low") == "Least value, in its own unit."
+    assert meaning(Bare, "own") == ""
+
+
+def test_a_class_without_source_has_its_docstring() -> None:
+    scope: dict[str, type] = {"Base": Base}
+    exec('class Typed(Base):\n    """Typed in.\n\n    Args:\n        rate: mine.\n    """\n    more: int = 1', scope)
+    assert [meaning(scope["Typed"], name) for name in ("rate", "more")] == ["mine.", ""]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_hyper_parameter_of_every_preset_is_looked_up(name: str) -> None:
+    chosen = preset(name)
+    assert meanings(chosen).keys() == dict(options(chosen)).keys()
+
+
+def test_the_command_shows_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["algorithms", "discrete-cql"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [word in lines[1] for word in ("hyper-parameter", "default", "meaning")] == [True] * 3
+    (line,) = [line for line in lines if "network.features" in line]
+    assert [cell.strip() for cell in line.strip("│").split("│")] == [
+        "network.features", "512", "width of the dense layer after the convolutions.",
+    ]  # fmt: skip
