@@ -19,7 +19,7 @@ from sapp.data.dqn_replay import is_dqn_replay, load_dqn_replay
 from sapp.data.files import Options, did_you_mean, given
 from sapp.data.frame_files import is_frames_folder, load_frames
 from sapp.data.frames import FrameDataset
-from sapp.data.table_files import is_parts_folder
+from sapp.data.table_files import is_parts_folder, no_parts
 from sapp.errors import SappError
 
 ACCEPTED = (
@@ -81,6 +81,8 @@ def load(
     if path.name.lower().endswith((".parquet", ".csv", ".csv.gz")) or mapped_folder:
         return tables.load_table(path, columns=columns, **options)
     if columns is not None:
+        if path.is_dir() and not _holds_images(path):
+            raise no_parts(path)
         raise SappError(f"{text}: columns map Parquet and CSV files only; leave the option out")
     if path.suffix.lower() in (".hdf5", ".h5"):
         return d4rl.load_hdf5(path, **options)
@@ -121,20 +123,19 @@ def load_vectors(source: Any, **options: Any) -> Dataset:
     return data
 
 
+def _holds_images(path: Path) -> bool:
+    return is_frames_folder(path) or is_dqn_replay(path)
+
+
 def _folder(path: Path, options: Options) -> Dataset | FrameDataset:
-    """A folder of Parquet files or of image logs."""
+    """A folder of image logs or of Parquet files; the latter may lie deep, so they are looked for last."""
+    if _holds_images(path):
+        chosen = given(options)
+        _only_names(str(path), chosen)
+        return load_frames(path, **chosen) if is_frames_folder(path) else load_dqn_replay(path, **chosen)
     if is_parts_folder(path):
         return tables.load_table(path, **options)
-    chosen = given(options)
-    _only_names(str(path), chosen)
-    if is_frames_folder(path):
-        return load_frames(path, **chosen)
-    if is_dqn_replay(path):
-        return load_dqn_replay(path, **chosen)
-    raise SappError(
-        f"{path}: is a directory without Parquet files or image logs (DQN-Replay shards, or frames that sapp wrote); "
-        f"give one file, with all parts joined"
-    )
+    raise no_parts(path)
 
 
 def _only_names(where: str, options: Mapping[str, Any]) -> None:

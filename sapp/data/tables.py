@@ -176,23 +176,26 @@ def load_table(
     columns: Columns | Mapping[str, Any] | str | Path | None = None,
     **options: Unpack[Options],
 ) -> Dataset:
-    """Load a Parquet or CSV log, or a folder of Parquet files that make one log.
+    """Load a Parquet or CSV log, or a folder of Parquet files, in it or below it, that make one log.
 
     Rows are sorted by (episode, time) where both are known; with an episode column alone, the rows of an episode are
     brought together in the order of the file. Action bounds are those given; without any, a dimension that leaves
     [-1, 1] gets the range of the data, which the provenance states.
 
     Args:
-        path: ending in .parquet, .csv or .csv.gz; or a folder whose .parquet files follow each other by name.
+        path: ending in .parquet, .csv or .csv.gz; or a folder whose .parquet files follow each other by name. Where
+            parts lie in folders such as batch=7, a mapping may name ``batch`` like any column.
         columns: a ``Columns``, a dictionary, the path of a TOML file, or None to go by the usual names.
         options: see ``Options``.
     """
     path = Path(path)
-    table, repairs = read_table(path)
+    mapping = _given(columns)
+    table, repairs = read_table(path, () if mapping is None else _named(mapping))
     names = list(table.column_names)
     if double := sorted({name for name in names if names.count(name) > 1}):
         raise SappError(f"{path}: column {double[0]!r} appears more than once; rename one")
-    mapping = _mapping(columns, names, str(path))
+    if mapping is None:
+        mapping = Columns.detect(names, str(path))
     if table.num_rows == 0:
         raise SappError(f"{path}: no rows below the header; give at least one step")
     _require(mapping, names, path)
@@ -454,22 +457,28 @@ def _actions(
     return values, None, codes_of(values, columns[0], str(path))
 
 
-def _mapping(columns: Columns | Mapping[str, Any] | str | Path | None, names: Sequence[str], where: str) -> Columns:
-    if columns is None:
-        return Columns.detect(names, where)
-    if isinstance(columns, Columns):
+def _given(columns: Columns | Mapping[str, Any] | str | Path | None) -> Columns | None:
+    if columns is None or isinstance(columns, Columns):
         return columns
     return Columns.from_toml(columns) if isinstance(columns, (str, Path)) else Columns.from_mapping(columns)
 
 
-def _require(mapping: Columns, names: Sequence[str], path: Path) -> None:
+def _named(mapping: Columns) -> dict[str, str]:
+    """The columns that a mapping names, and what for."""
+    found: dict[str, str] = {}
     for key in (*_VECTORS, *_SCALARS):
         value = getattr(mapping, key)
         for name in () if value is None else (value,) if isinstance(value, str) else value:
-            if name not in names:
-                raise SappError(
-                    f"{path}: no column {name!r} for {key}{did_you_mean(name, names)}; columns are {_listed(names)}"
-                )
+            found.setdefault(name, key)
+    return found
+
+
+def _require(mapping: Columns, names: Sequence[str], path: Path) -> None:
+    for name, key in _named(mapping).items():
+        if name not in names:
+            raise SappError(
+                f"{path}: no column {name!r} for {key}{did_you_mean(name, names)}; columns are {_listed(names)}"
+            )
     if mapping.time is not None and mapping.episode is None:
         raise SappError(f"{path}: time is {mapping.time!r} but no episode column is given; name it, or leave time out")
 

@@ -98,10 +98,88 @@ def test_parts_that_do_not_fit(tmp_path: Path, change: dict[str, Any] | bytes, w
         assert word in str(caught.value)
 
 
-def test_a_folder_of_something_else(tmp_path: Path) -> None:
-    (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "a.csv").write_text("x\n1\n")
-    with pytest.raises(SappError, match=r"directory without Parquet files or image logs .*all parts joined"):
-        load(tmp_path / "logs")
-    with pytest.raises(SappError, match="columns map Parquet and CSV files only"):
-        load(tmp_path / "logs", columns={"observation": ["x"], "action": ["x"]})
+def days(folder: Path, names: list[str], rows: dict[str, Any] | None = None) -> Path:
+    """The rows above (or others) in parts, each in a folder of its own."""
+    table = pa.table(ROWS if rows is None else rows)
+    size = table.num_rows // len(names)
+    for i, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pa.parquet.write_table(table.slice(i * size, size), folder / name)
+    return folder
+
+
+NESTED = ["day=2024-01-02/part-2.parquet", "day=2024-01-02/part-10.parquet", "day=2024-01-10/part-0.parquet"]
+
+
+@pytest.mark.parametrize("names", [NESTED, ["2/a.parquet", "10/x/b.parquet", "10/y/a.parquet"]])
+@pytest.mark.parametrize("folder", ["logs", "log.parquet"])
+def test_parts_in_subfolders_are_read_in_order(tmp_path: Path, folder: str, names: list[str]) -> None:
+    pa.parquet.write_table(pa.table(ROWS), tmp_path / "one.parquet")
+    path = days(tmp_path / folder, names)
+    (path / "_delta_log").mkdir()
+    (path / "_delta_log" / "0.parquet").write_bytes(b"x")
+    (path / "around").symlink_to(path)
+    data = load(path)
+    assert data.fingerprint == load(tmp_path / "one.parquet").fingerprint
+    assert [part["name"] for part in data.provenance["parts"]] == names
+    assert f"3 files were read as one table, {names[0]} first and {names[-1]} last" in data.provenance["repairs"]
+    left_out = "folder names hold 'day', which nothing is mapped to: it was left out"
+    assert (left_out in data.provenance["repairs"]) == (names is NESTED)
+
+
+MAPPING: dict[str, Any] = {"observation": ["obs_0"], "action": ["action_0"], "episode": "batch", "scale": "none"}
+
+
+@pytest.mark.parametrize(
+    "values", [["2", "10"], ["02", "10"], ["7", "07"], ["-1.5", "0"], ["2024-01-02", "2024-01-10"], ["a b", "b%2Fc"]]
+)
+def test_a_key_in_folder_names_is_a_column_if_it_is_named(tmp_path: Path, values: list[str]) -> None:
+    names = [f"run=1/batch={value}/{part}.parquet" for value in values for part in "ab"]
+    rows = {key: value for key, value in ROWS.items() if key != "terminal"}
+    path = days(tmp_path / "logs", names, rows)
+    data = load(path, columns=MAPPING)
+    # the last row of each batch has no successor
+    assert data.episode_lengths.tolist() == [5, 5]
+    assert sorted(data.reward.tolist()) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert "folder names hold 'run', which nothing is mapped to: it was left out" in data.provenance["repairs"]
+
+
+def test_keys_in_folder_names_order_rows_and_are_numbers(tmp_path: Path) -> None:
+    rows = {"obs_0": [0.0] * 4, "action_0": [0.0] * 4, "reward": [0.0, 1.0, 2.0, 3.0], "batch": [1, 2, 1, 2]}
+    path = days(tmp_path / "logs", ["minute=10/a.parquet", "minute=9/a.parquet"], rows)
+    columns = {**MAPPING, "observation": ["obs_0", "minute"], "time": "minute", "next_observation": ["minute", "obs_0"]}
+    data = load(path, columns=columns)
+    assert data.reward.tolist() == [2, 0, 3, 1]
+    assert data.observation.tolist() == [[0, 9], [0, 10]] * 2
+
+
+def test_a_column_of_the_files_counts_more_than_folder_names(tmp_path: Path) -> None:
+    rows = {**ROWS, "batch": [5] * 12}
+    path = days(tmp_path / "logs", ["batch=1/a.parquet", "batch=2/a.parquet"], rows)
+    assert load(path, columns={**MAPPING, "terminal": "terminal"}).num_episodes == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["batch=1/a.parquet", "b.parquet"], ["b.parquet is not in a folder batch=…"]),
+        (["batch=1/a.parquet", "batch=__HIVE_DEFAULT_PARTITION__/a.parquet"], ["'batch' is empty or NaN at row 6"]),
+        (["bach=1/a.parquet", "bach=2/a.parquet"], ["no column 'batch' for episode"]),
+    ],
+)
+def test_keys_that_some_parts_lack(tmp_path: Path, names: list[str], words: list[str]) -> None:
+    path = days(tmp_path / "logs", names)
+    with pytest.raises(SappError) as caught:
+        load(path, columns=MAPPING)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("folder", ["logs", "log.parquet"])
+@pytest.mark.parametrize("columns", [None, {"observation": ["x"], "action": ["x"]}])
+def test_a_folder_of_something_else(tmp_path: Path, folder: str, columns: dict[str, Any] | None) -> None:
+    path = tmp_path / folder
+    (path / "deep").mkdir(parents=True)
+    (path / "deep" / "a.csv").write_text("x\n1\n")
+    with pytest.raises(SappError, match=r"directory without Parquet files or image logs .*the folder that holds"):
+        load(path, columns=columns)
