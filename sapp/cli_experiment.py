@@ -70,7 +70,10 @@ def experiment(
     methods: Annotated[str | None, typer.Option("--methods", help="Only these columns, joined by commas.")] = None,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Folder with files of the datasets (hopper-medium-v2.hdf5) or logs of games."),
+        typer.Option(
+            "--data",
+            help="Folder with files of the datasets (hopper-medium-v2.hdf5) or logs of games; not at scale smoke.",
+        ),
     ] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="float32, tf32 or bf16 [float32].")] = None,
     fallback: Annotated[
@@ -93,6 +96,8 @@ def experiment(
         raise SappError(f"--precision {precision!r}: use float32, tf32 or bf16")
     if on not in ("local", "ray") or (address is not None and on != "ray"):
         raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
+    if data is not None and scale == "smoke":
+        raise SappError("--data: --scale smoke makes its own small logs; leave it out, or use --scale small")
     from sapp.experiments.driver import EXPERIMENTS as GRIDS
     from sapp.experiments.driver import run_experiment
     from sapp.experiments.grid import scaled

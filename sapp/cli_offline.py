@@ -160,7 +160,7 @@ def _estimate(
     from sapp.evaluation.run_policies import gather
 
     logs = None if data is None else load_vectors(data, columns=columns)
-    how: dict[str, Any] = {"checkpoints": checkpoints, "act": act}
+    how: dict[str, Any] = {"checkpoints": checkpoints, "act": act, "say": _note}
     groups: list[Candidates] = gather(paths, data=logs, members=members, discount=discount, **how)
     reports = []
     for group in groups:
@@ -168,6 +168,10 @@ def _estimate(
         with _Bar(f"{len(group.policies)} policies on {group.data.name}") as bar:
             reports.append(judge(group.policies, group.data, settings, progress=bar))
     return reports
+
+
+def _note(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 class _Bar:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,14 +12,17 @@ from sapp.errors import SappError
 
 _SUFFIX = ".tmp"
 _LEFTOVERS = (f".*{_SUFFIX}", ".tmp??????")
-"""Names of half-written files: ours, and those that safetensors writes aside of its own accord."""
+"""Names of half-written files and folders: ours, and those that safetensors writes aside of its own accord."""
 
 
 def remove_leftovers(folder: Path) -> None:
     """Delete what a killed process left half-written in a folder; nobody else may be writing there."""
     for pattern in _LEFTOVERS:
         for leftover in folder.glob(pattern):
-            leftover.unlink(missing_ok=True)
+            if leftover.is_dir():  # of frames
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)
 
 
 def write_aside(path: Path, write: Callable[[Path], None]) -> None:

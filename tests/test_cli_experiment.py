@@ -32,6 +32,8 @@ def test_the_help_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
         (["table1", "--methods", "CQLL"], "no column 'CQLL' (did you mean 'CQL'?)"),
         (["table1", "--datasets", "moon"], "no dataset 'moon'"),
         (["table1", "--precision", "int4"], "--precision 'int4'"),
+        (["atari", "--scale", "smoke", "--data", "logs"], "--data: --scale smoke makes its own small logs"),
+        (["table1", "--data", "logs"], "--data: --scale smoke makes its own small logs"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(words, message, tmp_path, capsys) -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sapp.cli import main
+from sapp.training import Run, checkpoint
 
 QUICK = ["--fit-steps", "40", "--bags", "2", "--fit-hidden", "8"]
 
@@ -43,6 +45,39 @@ def test_select_ranks_checkpoints(trained: Path, capsys: pytest.CaptureFixture[s
     assert len(names) == 2
     assert all(" @ " in name for name in names)
     assert (code == 3) == (not content["order"])
+
+
+@pytest.mark.parametrize("gone", [[10], [10, 20]])
+@pytest.mark.parametrize("moment", ["listed", "opened"])
+def test_select_leaves_out_a_checkpoint_that_training_drops_meanwhile(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, gone: list[int],
+    moment: str,
+) -> None:  # fmt: skip
+    """The run goes on between the list of its checkpoints and the reading of one, or while one is being read."""
+    run = shutil.copytree(trained, tmp_path / "run")
+    folder = run / "checkpoints"
+    left = [step for step in (10, 20) if step not in gone]
+
+    def rotate() -> None:
+        if not left:
+            shutil.copy(trained / "checkpoints" / f"{20:010d}.safetensors", folder / f"{30:010d}.safetensors")
+        for step in gone:
+            (folder / f"{step:010d}.safetensors").unlink(missing_ok=True)
+
+    if moment == "listed":
+        plain = Run.restore
+        monkeypatch.setattr(Run, "restore", lambda self, step=None: (rotate(), plain(self, step))[1])
+    else:
+        read = checkpoint.read_information
+        monkeypatch.setattr(checkpoint, "read_information", lambda path: (read(path), rotate())[0])
+    code = main(["select", str(run), *QUICK, "--json"])
+    output = capsys.readouterr()
+    content = json.loads(output.out)
+    assert code in (0, 3)
+    (name,) = [each["policy"] for each in content["order"] + content["refused"]]
+    assert name == f"cql/point-behaviour/0 @ {20 if left else 30}"
+    for step in gone:
+        assert f"the checkpoint of step {step} is gone (training drops old ones); it was left out" in output.err
 
 
 def test_a_policy_file_is_judged_on_given_logs(

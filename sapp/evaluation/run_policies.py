@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
-
-import jax
 
 from sapp.data import Dataset
 from sapp.data.load import load_vectors
 from sapp.errors import SappError
 from sapp.evaluation.policy_file import load_actor
 from sapp.evaluation.targets import Act, TargetPolicy, from_actor, from_units
-from sapp.training.run import DATA, Problem, Run, populations
+from sapp.training.checkpoint import NoCheckpoint
+from sapp.training.run import DATA, Problem, Run
 
 Checkpoints = Literal["last", "all"]
 
@@ -30,15 +29,20 @@ class Candidates:
 
 def run_actors(run: Run, step: int | None = None) -> list[Any]:
     """The policies of a checkpoint (default: the newest), one a member."""
-    if step is None or step == run.step:
-        return list(run.actors)
-    _, learners = run.restore(step)
-    out: list[Any] = [None] * len(run.plan.members)
-    for population, learner, indices in zip(populations(run.plan), learners, run.plan.groups(), strict=True):
-        stacked = population.actors(learner)
-        for position, index in enumerate(indices):
-            out[index] = jax.tree.map(lambda leaf, i=position: leaf[i], stacked)
-    return out
+    return list(run.actors) if step is None else run.actors_at(step)[1]
+
+
+def kept_actors(run: Run, say: Callable[[str], None] = print) -> list[tuple[int, list[Any]]]:
+    """Steps and policies of all checkpoints; of a run that is still training, those that it does not drop meanwhile."""
+    found = []
+    for step in run.checkpoints:
+        if not step:  # where a forked run began
+            continue
+        try:
+            found.append(run.actors_at(step))
+        except NoCheckpoint:
+            say(f"{run.path}: the checkpoint of step {step} is gone (training drops old ones); it was left out")
+    return found or [run.actors_at()]
 
 
 def run_data(run: Run, problem: Problem, columns: Path | None = None) -> Dataset:
@@ -58,6 +62,7 @@ def gather(
     checkpoints: Checkpoints = "last",
     act: Act = "mode",
     discount: float | None = None,
+    say: Callable[[str], None] = print,
 ) -> list[Candidates]:
     """Candidates from run folders and policy files, grouped by the logs they are judged on.
 
@@ -68,6 +73,7 @@ def gather(
         checkpoints: the newest of each run, or all that were kept.
         act: as the policies are played (mode) or drawn from (sample).
         discount: instead of the one that the runs were trained with.
+        say: where to report checkpoints that are left out.
     """
     groups: dict[str, tuple[Dataset, list[TargetPolicy], set[float]]] = {}
 
@@ -87,13 +93,9 @@ def gather(
             continue
         run = Run(path)
         chosen = range(len(run.members)) if members is None else sorted(run.member_index(name) for name in members)
-        if not run.checkpoints:
-            raise SappError(f"{path}: no checkpoint yet; train or resume the run first")
-        steps = list(run.checkpoints) if checkpoints == "all" else [run.step]
-        if checkpoints == "all" and len(steps) > 1:
-            steps = [step for step in steps if step > 0]
-        for step in steps:
-            actors = run_actors(run, step)
+        several = checkpoints == "all" and len(set(run.checkpoints) - {0}) > 1
+        kept = kept_actors(run, say) if several else [run.actors_at()]
+        for step, actors in kept:
             for index in chosen:
                 member = run.plan.members[index]
                 problem = run.plan.problems[member.dataset]
@@ -101,7 +103,7 @@ def gather(
                     loaded[problem.fingerprint] = run_data(run, problem)
                 where = data if data is not None else loaded[problem.fingerprint]
                 _fits(problem, where, path)
-                name = f"{prefix}{member.name}" + (f" @ {step}" if len(steps) > 1 else "")
+                name = f"{prefix}{member.name}" + (f" @ {step}" if several else "")
                 policy = from_actor(name, actors[index], problem.discrete, act)
                 if data is not None and data.fingerprint != problem.fingerprint:
                     policy = from_units(policy, problem, where)

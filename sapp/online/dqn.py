@@ -23,6 +23,7 @@ from jax import Array
 
 from sapp import config as configuration
 from sapp.algorithms.dqn import DQN, DQNState
+from sapp.data.dqn_files import shard_numbers
 from sapp.environments import make_frames
 from sapp.environments.frames import FrameEnvironment, Play, play
 from sapp.errors import SappError
@@ -33,6 +34,7 @@ from sapp.ratios.base import Metrics
 from sapp.spec import Spec
 from sapp.training import checkpoint
 from sapp.training.device_frames import blank_frame_spec
+from sapp.training.loop import LOCK, locked, new_folder
 from sapp.training.progress import Progress, Silent, Terminal
 from sapp.training.tables import Table
 
@@ -153,10 +155,8 @@ def train(
     if capacity < rows * (stack + 2):
         raise SappError(f"capacity is {capacity}: {rows} environments need at least {rows * (stack + 2)}")
     place = make_frames(environment, threads) if isinstance(environment, str) else environment
-    stem = f"dqn-{place.name.replace('/', '-')}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder = Path(out) if out is not None else Path("runs") / stem
-    if folder.exists() and any(folder.iterdir()):
-        raise SappError(f"{folder}: is not empty; choose another --out")
+    if out is not None:
+        _check_folder(Path(out))
     chosen = algorithm or dopamine_dqn()
     schedule = exploration or Exploration()
     config: dict[str, Any] = {
@@ -164,9 +164,10 @@ def train(
         "capacity": capacity, "update_period": update_period, "frame": [stack, *place.frame_shape],
         "num_actions": place.num_actions, "exploration": vars(schedule), "algorithm": configuration.describe(chosen),
     }  # fmt: skip
+    folder = Path(out) if out is not None else new_folder(f"dqn-{place.name.replace('/', '-')}")
     folder.mkdir(parents=True, exist_ok=True)
     name = place.name.removeprefix("ALE/").removesuffix("-v5").lower()
-    with FramesLog(
+    with locked(folder), FramesLog(
         folder / LOGS, place, rows, stack=stack, shard_rows=shard_rows, name=f"{name}-dqn-{seed}", threads=4,
         provenance={"agent": "online DQN", **config},
     ) as log:  # fmt: skip
@@ -175,6 +176,19 @@ def train(
     checkpoint.save(folder / NETWORK, loop.state.scores, {"step": loop.step})
     write_text(folder / CONFIG, json.dumps({**config, "steps_taken": loop.step}, indent=2) + "\n")
     return DQNRun(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder that holds something; what was cut off before its first shard is nothing, and is written over."""
+    there = {each.name for each in folder.iterdir()} if folder.is_dir() else set()
+    shards = shard_numbers(folder / LOGS)
+    if shards and CONFIG not in there:
+        raise SappError(
+            f"{folder}: is not empty: its run was cut off, the shards that it had finished can be loaded from "
+            f"{folder / LOGS}; choose another --out"
+        )
+    if shards or there - {LOGS, METRICS, LOCK}:
+        raise SappError(f"{folder}: is not empty; choose another --out")
 
 
 class _Loop:

@@ -100,7 +100,9 @@ class OnlineRun:
         self.path = Path(path)
         file = self.path / CONFIG
         if not file.is_file():
-            raise SappError(f"{self.path}: not a run folder (it has no {CONFIG})")
+            cut = f": its start was cut off; give its 'sapp collect ... --out {self.path}' again"
+            begun = (self.path / BUFFERS).is_dir()
+            raise SappError(f"{self.path}: not a run folder (it has no {CONFIG}){cut if begun else ''}")
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
             if content.get("kind") != KIND:
@@ -117,7 +119,9 @@ class OnlineRun:
     def create(cls, path: Path, plan: OnlinePlan) -> OnlineRun:
         """A new folder: buffers first, config.json last, as only then it is a run."""
         if (path / CONFIG).exists():
-            raise SappError(f"{path}: already holds a run; continue it with --resume, or choose another --out")
+            raise SappError(
+                f"{path}: already holds a run; continue it with 'sapp collect --resume {path}' or choose another --out"
+            )
         made: list[Path] = []
         try:
             places = {name: make(name, max_episode_steps=plan.max_episode_steps) for name in plan.environments}

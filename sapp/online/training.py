@@ -31,7 +31,7 @@ from sapp.online.replay import Steps, append, device_rows
 from sapp.online.run import CHECKPOINTS, METRICS, SNAPSHOTS, OnlinePlan, OnlineRun, snapshot_steps
 from sapp.online.simulation import Simulation
 from sapp.training import checkpoint
-from sapp.training.loop import Interrupted
+from sapp.training.loop import Interrupted, new_folder, whole_or_none
 from sapp.training.progress import Progress, Silent, Terminal
 from sapp.training.tables import Table
 
@@ -102,8 +102,10 @@ def train(
         names, numbers, algorithm or SAC(), whole, start, rows, chunk, window,
         snapshot_steps(whole, snapshots, chunk, start), checkpoint_every, log_every, max_episode_steps,
     )  # fmt: skip
-    folder = Path(out) if out is not None else Path("runs") / f"sac-{'+'.join(names)}-{time.strftime('%Y%m%d-%H%M%S')}"
-    return _go(OnlineRun.create(folder, plan), threads, progress, began, time_limit)
+    folder = Path(out) if out is not None else new_folder(f"sac-{'+'.join(names)}".replace("/", "-"))
+    with whole_or_none(folder):
+        run = OnlineRun.create(folder, plan)
+    return _go(run, threads, progress, began, time_limit)
 
 
 def resume(

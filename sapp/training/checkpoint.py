@@ -19,6 +19,10 @@ FORMAT = 1
 """Raised when the layout of checkpoints or run folders changes: older ones are then refused by name."""
 
 
+class NoCheckpoint(SappError):
+    """A checkpoint that is not there, perhaps not any more: training keeps the newest ones."""
+
+
 def flatten(tree: Any) -> dict[str, np.ndarray]:
     """Arrays of a pytree by their path."""
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
@@ -56,12 +60,11 @@ def read_information(path: Path) -> dict[str, Any]:
     """The JSON beside the arrays, after checking that this is a checkpoint of this format."""
     from safetensors import SafetensorError, safe_open
 
-    if not path.is_file():
-        raise SappError(f"{path}: no such checkpoint")
     try:
         with safe_open(path, framework="numpy") as handle:
             information = json.loads((handle.metadata() or {}).get("sapp", "null"))
     except (SafetensorError, OSError, ValueError) as error:
+        _check_there(path)
         reason = str(error).splitlines()[0]
         raise SappError(f"{path}: damaged or not a checkpoint ({reason}); delete it to use the one before") from None
     if not isinstance(information, dict):
@@ -74,6 +77,12 @@ def read_information(path: Path) -> dict[str, Any]:
     return information
 
 
+def _check_there(path: Path) -> None:
+    """Say that there is no checkpoint, where that is why it cannot be read."""
+    if not path.is_file():
+        raise NoCheckpoint(f"{path}: no such checkpoint") from None
+
+
 def load(path: Path, like: T) -> T:
     """Read arrays into the structure of ``like``; another structure or a damaged array is refused."""
     from safetensors import SafetensorError
@@ -83,6 +92,7 @@ def load(path: Path, like: T) -> T:
     try:
         arrays = load_file(path)
     except (SafetensorError, OSError) as error:
+        _check_there(path)
         raise SappError(f"{path}: damaged ({str(error).splitlines()[0]}); delete it to use the one before") from None
     for name, array in arrays.items():
         if zlib.crc32(array.tobytes()) != information["crc32"].get(name):

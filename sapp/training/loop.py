@@ -54,6 +54,8 @@ from sapp.training.tables import Table, read
 
 AlgorithmLike = Algorithm | str | Callable[[str], Algorithm | None]
 AnyDataset = Dataset | FrameDataset
+LOCK = ".lock"
+"""The file in a run folder that whoever trains the run holds."""
 FRAME_SHARE = 0.7
 """Frames that take more than this share of the device's memory are streamed instead of resident."""
 CHUNK_SECONDS = 1.0
@@ -173,7 +175,7 @@ def train(
     if tensorboard:
         _writer()
     folder = Path(out) if out is not None else new_folder(_stem(named, datasets))
-    with _whole(folder):
+    with whole_or_none(folder):
         Run.make_folder(folder)
         if forked is not None:
             save_checkpoint(folder, 0, forked)
@@ -191,7 +193,7 @@ def resume(
     progress: bool = True,
     tensorboard: bool = False,
 ) -> Run:
-    """Continue a run from its newest checkpoint; the result has the same bits as an uninterrupted run.
+    """Continue a run from its newest checkpoint, or from step 0 if it has none; the bits are those of one straight run.
 
     ``data`` replaces the recorded sources (a file that moved, say); it must hold the same transitions. ``stream`` is as
     ``train`` has it, and need not be as it was.
@@ -210,7 +212,7 @@ def resume(
 
 def _train(run: Run, datasets: Sequence[AnyDataset], progress: bool, tensorboard: bool, stream: bool | None) -> Run:
     plan = run.plan
-    with _locked(run), _Tracks(run, tensorboard) as tracks, _interruptible() as stopping:
+    with locked(run.path), _Tracks(run, tensorboard) as tracks, _interruptible() as stopping:
         for folder in (run.path, run.path / CHECKPOINTS, run.path / DATA):
             remove_leftovers(folder)
         step, learners = run.restore()
@@ -513,23 +515,24 @@ def _room() -> float:
 
 def _save_copy(dataset: AnyDataset, path: Path) -> None:
     if isinstance(dataset, FrameDataset):
+        shutil.rmtree(path, ignore_errors=True)  # of a start that was killed before it was a run
         save_frames(dataset, path)
     else:
         save_npz(dataset, path)
 
 
 @contextlib.contextmanager
-def _locked(run: Run) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """One process at a time may write a run; the lock dies with its process."""
     try:
-        handle = open(run.path / ".lock", "w")  # noqa: SIM115 - held open while the run is trained
+        handle = open(folder / LOCK, "w")  # noqa: SIM115 - held open while the run is trained
     except OSError as error:
-        raise SappError(f"{run.path}: cannot write there ({error.strerror}); make the folder writable") from None
+        raise SappError(f"{folder}: cannot write there ({error.strerror}); make the folder writable") from None
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise SappError(f"{run.path}: another process is training this run; wait for it or stop it") from None
+            raise SappError(f"{folder}: another process is training this run; wait for it or stop it") from None
         yield
 
 
@@ -676,7 +679,7 @@ def _check(least: int, **numbers: int) -> None:
 
 
 @contextlib.contextmanager
-def _whole(folder: Path) -> Iterator[None]:
+def whole_or_none(folder: Path) -> Iterator[None]:
     """Leave a run that can go on or none at all: a failed start is removed, what was in its folder before stays."""
     before = set(folder.iterdir()) if folder.is_dir() else set()
     try:

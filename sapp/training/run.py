@@ -219,7 +219,7 @@ class Run:
         self.path = Path(path)
         file = self.path / CONFIG
         if not file.is_file():
-            raise SappError(f"{self.path}: not a run folder (it has no {CONFIG})")
+            raise SappError(f"{self.path}: not a run folder (it has no {CONFIG}){_cut_off(self.path)}")
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
             if content.get("kind") == "online":
@@ -239,9 +239,11 @@ class Run:
     def make_folder(path: Path) -> None:
         """An empty folder for a new run; an existing run is never overwritten."""
         if (path / CONFIG).exists():
-            raise SappError(
-                f"{path}: already holds a run; continue it with 'sapp resume {path}' or choose another --out"
-            )
+            if any((path / CHECKPOINTS).glob("[0-9]*.safetensors")):
+                mend = f"; continue it with 'sapp resume {path}'"
+            else:
+                mend = f" that has no checkpoint yet; start it again from step 0 with 'sapp resume {path}'"
+            raise SappError(f"{path}: already holds a run{mend} or choose another --out")
         try:
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
             # all that a run killed while it was made can have left
@@ -287,18 +289,24 @@ class Run:
             file.unlink(missing_ok=True)
 
     def restore(self, step: int | None = None) -> tuple[int, list[Learner]]:
-        """The newest (or named) checkpoint that is whole; fresh members if there is none yet."""
+        """The newest (or named) checkpoint; no members if there is none yet."""
         like = [jax.eval_shape(population.init) for population in populations(self.plan)]
         found = self.checkpoints
         if step is not None:
             if step not in found:
-                raise SappError(
+                raise checkpoint.NoCheckpoint(
                     f"{self.path}: no checkpoint at step {step}; it has {', '.join(map(str, found)) or 'none'}"
                 )
             return step, checkpoint.load(found[step], like)
-        if not found:
-            return 0, []
-        return self.step, checkpoint.load(found[self.step], like)
+        while found:
+            newest = max(found)
+            try:
+                return newest, checkpoint.load(found[newest], like)
+            except checkpoint.NoCheckpoint:  # whoever trains the run has just put a newer one in its place
+                found = self.checkpoints
+                if newest in found:  # it was not dropped: a link to nothing, say
+                    raise
+        return 0, []
 
     def unlogged(self, step: int) -> list[Sums] | None:
         """Metrics that a checkpoint inside a log interval keeps for the row to come; None where there are none."""
@@ -317,7 +325,11 @@ class Run:
     @cached_property
     def actors(self) -> list[Policy]:
         """The policies of the newest checkpoint, one a member, in the order of ``members``."""
-        _, learners = self.restore()
+        return self.actors_at()[1]
+
+    def actors_at(self, step: int | None = None) -> tuple[int, list[Policy]]:
+        """The newest (or named) checkpoint's step and policies, one a member, in the order of ``members``."""
+        step, learners = self.restore(step)
         if not learners:
             raise SappError(f"{self.path}: no checkpoint yet; train or resume the run first")
         out: list[Any] = [None] * len(self.plan.members)
@@ -325,7 +337,7 @@ class Run:
             stacked = population.actors(learner)
             for position, index in enumerate(indices):
                 out[index] = jax.tree.map(lambda leaf, i=position: leaf[i], stacked)
-        return out
+        return step, out
 
     def member_index(self, member: int | str) -> int:
         """Index of a member given by index or name."""
@@ -391,6 +403,14 @@ class Run:
     def evaluations(self) -> list[dict[str, str]]:
         """Rows of evaluations.csv."""
         return tables.read(self.path / EVALUATIONS)
+
+
+def _cut_off(path: Path) -> str:
+    """What to add for a folder that is no run yet: how to start one that was killed while it was made."""
+    steps = [int(file.stem) for file in (path / CHECKPOINTS).glob("[0-9]*.safetensors")]
+    if any(steps) or not (path / CHECKPOINTS).is_dir():
+        return ""
+    return f": it was stopped before anything was trained; give its 'sapp train ... --out {path}' again"
 
 
 @jax.jit

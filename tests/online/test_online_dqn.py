@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +17,11 @@ from sapp.algorithms import DQN, ConvScores
 from sapp.cli import main
 from sapp.data import load
 from sapp.data.frames import FrameDataset
+from sapp.environments import make_frames
 from sapp.errors import SappError
 from sapp.online import dqn
 from sapp.online.frame_replay import FrameRing
+from sapp.training.loop import locked
 
 SMALL = ConvScores((8, 8), (4, 3), (4, 1), 64)
 
@@ -114,6 +117,54 @@ def test_the_command_collects(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["collect", "catch", "--algorithm", "ppo"]) == 2
     assert main(["collect", "catch"]) == 2
     assert "catch has images for observations and choices for actions: add --algorithm dqn" in capsys.readouterr().err
+
+
+QUICK = {
+    "steps": 60, "rows": 4, "capacity": 200, "shard_rows": 40, "log_every": 20, "progress": False,
+    "algorithm": DQN(batch_size=4, network=SMALL), "exploration": dqn.Exploration(1000, 1000),
+}  # fmt: skip
+
+
+def kill_at(step: int) -> Any:
+    """Play catch until a process would be killed."""
+    place = make_frames("catch")
+    plain, calls = place.step, 0
+
+    def play(action: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == step:
+            raise ZeroDivisionError
+        return plain(action)
+
+    place.step = play  # type: ignore[method-assign]
+    return place
+
+
+def test_a_log_that_was_killed_before_its_first_shard_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(dqn.FramesLog, "__exit__", lambda *_: None)  # a killed process tidies nothing up
+        for name, step in (("early", 6), ("late", 14)):
+            with pytest.raises(ZeroDivisionError):
+                dqn.train(kill_at(step), out=tmp_path / name, **QUICK)
+    assert {file.name for file in (tmp_path / "early").iterdir()} == {".lock", "metrics.csv", "replay_logs"}
+    with locked(tmp_path / "early"), pytest.raises(SappError, match="another process"):
+        dqn.train("catch", out=tmp_path / "early", **QUICK)
+    again, straight = (dqn.train("catch", out=tmp_path / name, **QUICK) for name in ("early", "straight"))
+    assert load(again.log).fingerprint == load(straight.log).fingerprint
+    assert len(list(csv.DictReader((again.path / "metrics.csv").open()))) == 3
+    with pytest.raises(SappError, match=rf"is not empty: .* can be loaded from {tmp_path / 'late' / 'replay_logs'}"):
+        dqn.train("catch", out=tmp_path / "late", **QUICK)
+    assert load(tmp_path / "late" / "replay_logs").size > 0
+
+
+def test_default_folders_of_one_second_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(dqn.time, "strftime", lambda _: "20260101-120000")
+    runs = [dqn.train("catch", **QUICK | {"steps": 4}) for _ in range(2)]
+    assert [str(run.path) for run in runs] == [f"runs/dqn-catch-20260101-120000{end}" for end in ("", "-2")]
 
 
 def test_bad_numbers_are_named(tmp_path: Path) -> None:

@@ -270,6 +270,32 @@ def test_unknown_environments_and_folders_are_refused(whole, tmp_path) -> None:
         whole.snapshot(3)
 
 
+def test_default_folders_of_one_second_differ(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(training.time, "strftime", lambda _: "20260101-120000")
+    monkeypatch.setattr(training, "_go", lambda run, *_: run)
+    runs = [train("point", **SETTINGS) for _ in range(3)]
+    assert [str(run.path) for run in runs] == [f"runs/sac-point-20260101-120000{end}" for end in ("", "-2", "-3")]
+    with pytest.raises(SappError, match="did you mean 'hopper'"):
+        train("hoper", **SETTINGS)
+    assert len(list(Path("runs").iterdir())) == 3  # a failed start leaves none
+
+
+def test_a_start_that_was_cut_off_names_the_command_that_starts_it_again(whole, tmp_path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole.path / "buffers", out / "buffers")
+    with pytest.raises(SappError, match=rf"not a run folder .* give its 'sapp collect \.\.\. --out {out}' again"):
+        resume(out)
+    run = train(TASKS, out=out, time_limit=0.0, **SETTINGS)
+    with pytest.raises(SappError, match=rf"already holds a run; continue it with 'sapp collect --resume {out}'"):
+        train(TASKS, out=out, **SETTINGS)
+    for file in run.checkpoints.values():  # as if it had been killed before the first
+        file.unlink()
+    run = resume(out, progress=False, threads=1)
+    assert contents(run).keys() == contents(whole).keys()
+    assert all(contents(run)[name] == value for name, value in contents(whole).items())
+
+
 def test_a_disk_that_is_too_small_is_found_before_training(tmp_path) -> None:
     small = tmp_path / "small"
     small.mkdir()

@@ -245,6 +245,18 @@ def test_an_interrupted_run_resumes_with_the_same_bits(tmp_path: Path, monkeypat
     assert {row["member"] for row in resumed.final_and_best()} == {"rem/catch/0"}
 
 
+@pytest.mark.parametrize("moment", ["copying", "copied"])
+def test_a_run_killed_while_it_copied_frames_starts_again(tmp_path: Path, moment: str) -> None:
+    data, out = behaviour_logs(8), tmp_path / "run"
+    (out / "checkpoints").mkdir(parents=True)
+    name = data.fingerprint[:16]
+    save_frames(data, out / "data" / (name if moment == "copied" else f".{name}.41.tmp"))
+    algorithm = {"rem": REM(ensemble=3, network=TINY, batch_size=4)}
+    run = sapp.train(algorithm, data, steps=1, out=out, log_every=1, eval_every=0, progress=False)
+    assert run.step == 1
+    assert [file.name for file in (out / "data").iterdir()] == [name]
+
+
 def test_games_are_played_alike_side_by_side_and_one_after_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -303,6 +303,13 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_serves(straight
     assert_same_run(sapp.resume(copy.path, progress=False), straight)
 
 
+def test_a_checkpoint_that_is_a_link_to_nothing_is_named(straight: Run, tmp_path: Path) -> None:
+    copy = Run(shutil.copytree(straight.path, tmp_path / "copy"))
+    (copy.path / "checkpoints" / "0000000050.safetensors").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(SappError, match=r"0000000050\.safetensors: no such checkpoint"):
+        copy.restore()
+
+
 def test_a_second_process_is_refused_while_one_trains(straight: Run, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(straight.path, tmp_path / "copy"))
     with open(copy / ".lock", "w") as handle:
@@ -372,6 +379,32 @@ def test_a_run_killed_while_it_is_made_leaves_none(
     with pytest.raises(SappError, match=r"holds checkpoints but no config\.json"):
         train(half)
     assert (half / "checkpoints" / "0000000040.safetensors").exists()
+
+
+def test_a_run_killed_before_its_first_checkpoint_starts_again_by_resume(
+    train: Callable[..., Run], straight: Run, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(straight.path, tmp_path / "copy")
+    for file in (copy / "checkpoints").iterdir():
+        file.unlink()
+    with pytest.raises(SappError, match=rf"no checkpoint yet; start it again from step 0 with 'sapp resume {copy}'"):
+        train(copy)
+    assert_same_run(sapp.resume(copy, progress=False), straight)
+
+
+@pytest.mark.parametrize("moment", ["copying", "copied"])
+def test_a_run_killed_before_it_was_one_starts_again_by_train(
+    train: Callable[..., Run], straight: Run, tmp_path: Path, moment: str
+) -> None:
+    out = tmp_path / "run"
+    (out / "checkpoints").mkdir(parents=True)
+    (out / "data").mkdir()
+    name = f"{logs().fingerprint[:16]}.npz"
+    (out / "data" / (name if moment == "copied" else f".{name}.41.tmp")).write_bytes(b"half")
+    with pytest.raises(SappError, match=rf"stopped before anything was trained; give its 'sapp train .* --out {out}'"):
+        sapp.resume(out)
+    assert_same_run(train(out, data=logs()), straight)
+    assert [file.name for file in (out / "data").iterdir()] == [name]
 
 
 def test_a_dataset_made_in_memory_is_kept_in_the_folder(
