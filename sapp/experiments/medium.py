@@ -82,9 +82,12 @@ def main() -> None:
     parser.add_argument("--fallback", action="store_true")
     parser.add_argument("--environments", nargs="+", default=ENVIRONMENTS, choices=ENVIRONMENTS)
     parser.add_argument("--eval-every", type=int)
+    parser.add_argument("--data-only", action="store_true", help="only make the datasets")
     options = parser.parse_args()
     folder = options.data or options.out / "data"
     data = [regenerate(name, options.policies, folder, options.transitions) for name in options.environments]
+    if options.data_only:
+        return
     columns = algorithms(options.precision, options.fallback)
     pretrain, ratio, joint = sapp.sa_protocol(options.steps, options.pretrain, options.ratio)
     shared = _continue(

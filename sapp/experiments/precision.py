@@ -5,7 +5,8 @@
 
 ``POLICIES`` and the data are those of ``sapp.experiments.medium``. Both precisions train side by side in one program,
 from equal initial networks and on equal batches; the table has their final scores, and their differences paired by
-seed and start. Called again it resumes.
+seed and start: at the end, and as the mean over all evaluations, which hardly depends on the moment at which a member
+begins to score. Called again it resumes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 import sapp
 from sapp.evaluation.statistics import seeds_and_episodes
@@ -29,16 +32,18 @@ PRECISIONS = ("float32", "bf16")
 def table(scores: Scores, precisions: Sequence[str]) -> str:
     """Final scores [seeds, episodes] by dataset and precision, as Markdown."""
     lines = [
-        f"| dataset | precision | steps | final (95 % interval) | each seed | − {precisions[0]} |",
-        "|---|---|---:|---|---|---|",
+        f"| dataset | precision | steps | final (95 % interval) | each seed | − {precisions[0]} | mean of all |",
+        "|---|---|---:|---|---|---|---|",
     ]
     for dataset, columns in scores.items():
-        last = min(max(columns[name]) for name in precisions)
+        common = set.intersection(*(set(columns[name]) for name in precisions))
+        last = max(common)
         exact = columns[precisions[0]][last]
         for name in precisions:
             final = columns[name][last]
             each = " ".join(f"{value:.1f}" for value in final.mean(1))
-            gap = "" if name == precisions[0] else text(seeds_and_episodes(final - exact, seed=0))
+            gaps = [final - exact, np.mean([columns[name][at] - columns[precisions[0]][at] for at in common], axis=0)]
+            gap = " | ".join("" if name == precisions[0] else text(seeds_and_episodes(each, seed=0)) for each in gaps)
             interval = text(seeds_and_episodes(final, seed=0))
             lines.append(f"| {dataset} | {name} | {last:,} | {interval} | {each} | {gap} |")
     return "\n".join(lines) + "\n"

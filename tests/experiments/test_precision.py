@@ -16,7 +16,7 @@ def test_differences_are_paired_by_seed_and_episode_at_the_last_step_that_both_h
         }
     }
     head, _, first, second = table(scores, ("float32", "bf16")).splitlines()
-    assert head.endswith("| − float32 |")
+    assert head.endswith("| − float32 | mean of all |")
     assert first.startswith("| walker2d-medium-v2 | float32 | 200 | 25.0 (")
-    assert first.endswith("| 20.0 30.0 |  |")
-    assert second.endswith("| 21.5 31.5 | 1.5 (1.5 to 1.5) |")
+    assert first.endswith("| 20.0 30.0 |  |  |")
+    assert second.endswith("| 21.5 31.5 | 1.5 (1.5 to 1.5) | 3.2 (3.2 to 3.2) |")
