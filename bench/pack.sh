@@ -21,7 +21,7 @@ if [ "$what" = peer ]; then
     "$python" -m pip install --quiet --no-deps --target "$folder/site" gym==0.26.2
 else
     fetch -c "$here/constraints.txt" equinox optax jaxtyping wadler-lindig absl-py typing-extensions mujoco mujoco-core glfw \
-        gymnasium farama-notifications cloudpickle ale-py safetensors rich markdown-it-py mdurl pygments typer shellingham
+        gymnasium farama-notifications cloudpickle ale-py safetensors rich markdown-it-py mdurl pygments typer annotated-doc shellingham
     fetch click chex toolz etils
     touch "$folder/site/imageio.py"  # gymnasium's renderer imports it; nothing here renders
 fi

@@ -4,11 +4,16 @@
     python -m sapp.experiments.atari --out runs/atari --report
 
 First every game is played by an online DQN that logs its replay (Dopamine's protocol; ``OUT/logs``). Then one run
-trains the shared phases of SA-CQL (CQL alone, then the ratio of its policy), another forks it into SA-CQL and all its
-controls, CQL among them, and a third trains REM for as many updates. What is finished is not done again; what a time
-limit stopped goes on where it was. ``--part`` lets two processes train CQL's family and REM side by side.
+trains the shared phases of SA-CQL (CQL alone, then the ratio of its policy), another REM for as many updates as the
+third, which forks the first into SA-CQL and all its controls, CQL among them. What is finished is not done again; what
+a time limit stopped goes on where it was. ``--part`` lets two processes train CQL's family and REM side by side.
+
+Of ``--minutes`` each run may use an even share of what is left; what the cheap ones leave is the fork's, the last. A
+run that its share stops is played once more (``stopped.csv``): ``--spare`` seconds are kept for that.
+
 ``results.md`` has final and best returns beside the paper's table and SA-CQL's lead over every other column with
-intervals, ``curves.csv`` every evaluation, ``curves.png`` a picture of them.
+intervals, ``curves.csv`` every evaluation, ``curves.png`` a picture of them. ``--report`` needs the runs' tables and
+settings (``*.csv``, ``*.json``), no checkpoints and no frames.
 """
 
 from __future__ import annotations
@@ -17,7 +22,9 @@ import argparse
 import json
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +43,8 @@ from sapp.files import write_aside, write_text
 from sapp.online import dqn
 from sapp.online.frames_log import EPISODES
 from sapp.ratios import control
+from sapp.training.phases import Phase, plain_protocol
+from sapp.training.run import CONFIG, EVALUATIONS
 from sapp.training.tables import read
 
 GAMES = ("Pong", "Breakout", "Qbert", "Seaquest")
@@ -101,10 +110,8 @@ def column(kind: str, settings: Mapping[str, Any], fallback: bool = True) -> Mak
     return on
 
 
-def train(options: argparse.Namespace, data: Sequence[FrameDataset]) -> None:
-    """The three runs, each begun, continued or left as it is."""
-    parts = ("cql", "rem") if options.part == "all" else (options.part,)
-    clock = Clock(options.minutes, 2 * ("cql" in parts) + ("rem" in parts))
+def train(options: argparse.Namespace, data: Sequence[FrameDataset], clock: Clock) -> None:
+    """The three runs, each begun, continued or left as it is, in the order of what they cost."""
     every = max(1, options.steps // options.evaluations)
     shared: dict[str, Any] = {
         "seeds": options.seeds, "eval_episodes": options.eval_episodes, "eval_max_steps": options.eval_max_steps,
@@ -113,51 +120,66 @@ def train(options: argparse.Namespace, data: Sequence[FrameDataset]) -> None:
     pretrain, ratio, joint = sapp.sa_protocol(options.steps, options.pretrain, options.ratio)
     columns = {name: column(kind, options.settings) for name, kind in CONTROLS.items()}
     games: Any = data
-    if "cql" in parts:
+    ready = False
+    if "cql" in options.parts:
         real = {"SA-CQL": columns["SA-CQL"]}
         ready = run_job(options.out / "shared", games, real, clock, phases=(pretrain, ratio), eval_every=0, **shared)
-        if ready:
-            run_job(
-                options.out / "joint", games, columns, clock, phases=(joint,), start_from=options.out / "shared",
-                eval_every=every, **shared,
-            )  # fmt: skip
-    if "rem" in parts and not clock.over:
+    if "rem" in options.parts and not clock.over:
         rem = {REM_COLUMN: lambda dataset: changed(preset("rem", dataset), options.settings)}
-        steps = options.pretrain + options.steps
-        run_job(options.out / "rem", games, rem, clock, steps=steps, eval_every=every, **shared)
+        # in two phases, so that it is played after as many updates as the fork's members
+        lead_in = Phase("pretrain", options.pretrain, ratio=False, weighted=False)
+        phases = (lead_in, *plain_protocol(options.steps))
+        run_job(options.out / "rem", games, rem, clock, phases=phases, eval_every=every, **shared)
+    if ready and not clock.over:
+        run_job(
+            options.out / "joint", games, columns, clock, phases=(joint,), start_from=options.out / "shared",
+            eval_every=every, **shared,
+        )  # fmt: skip
 
 
 def evaluations(out: Path) -> list[dict[str, Any]]:
     """Every evaluation of the runs: game (by its log's name), column, seed, updates, mean return."""
-    found = []
+    found: dict[tuple[str, str, int, int], dict[str, Any]] = {}
     for name in ("joint", "rem"):
-        for file in (out / name / "evaluations.csv", out / name / STOPPED):
+        before = _pretrain(out) if name == "joint" and (out / name).is_dir() else 0  # a fork counts its own steps
+        for file in (out / name / EVALUATIONS, out / name / STOPPED):
             for row in read(file) if file.is_file() else []:
                 chosen, log, seed = row["member"].split("/")
-                # REM's steps count from the start of training, those of the fork from its own
-                found.append({"log": log, "column": chosen, "seed": int(seed), "step": int(row["step"]), "run": name,
-                              "return": float(row["return_mean"]),
-                              "returns": [float(each) for each in row["returns"].split(";") if each]})  # fmt: skip
-    return sorted(found, key=lambda row: (row["log"], row["column"], row["seed"], row["step"]))
+                updates = int(row["step"]) + before
+                one = {"log": log, "column": chosen, "seed": int(seed), "updates": updates,
+                       "return": float(row["return_mean"]),
+                       "returns": [float(each) for each in row["returns"].split(";") if each]}  # fmt: skip
+                found.setdefault((log, chosen, int(seed), updates), one)
+    return [found[key] for key in sorted(found)]
 
 
-def report(out: Path, games: Sequence[str], pretrain: int) -> str:
-    """Write results.md, curves.csv and curves.png; returns the text."""
+def _pretrain(out: Path) -> int:
+    """Updates of the shared phases, which the fork's members have behind them."""
+    file = out / "shared" / CONFIG
+    if not file.is_file():
+        raise SappError(f"{file}: is missing; it says how many updates came before those of {out / 'joint'}")
+    return int(json.loads(file.read_text(encoding="utf-8"))["phases"][0]["steps"])
+
+
+def report(out: Path, games: Sequence[str]) -> str:
+    """Write results.md, curves.csv and curves.png of those games that have logs; returns the text."""
     rows = evaluations(out)
     if not rows:
         raise SappError(f"{out}: nothing was evaluated yet; run the experiment first")
     drawn: dict[str, dict[str, dict[int, list[tuple[int, float]]]]] = {}
-    leads = ["| game | SA-CQL − | final, 95 % interval |", "|---|---|---|"]
+    leads = ["| game | SA-CQL − | updates | return, 95 % interval |", "|---|---|---|---|"]
     lines = ["game,column,seed,updates,return"]
     text = ["| game | column | seeds | updates | final | best | paper |", "|---|---|---|---|---|---|---|"]
     logs = []
     for game in games:
+        if not (out / "logs" / game / dqn.CONFIG).is_file():
+            continue
         config = json.loads((out / "logs" / game / dqn.CONFIG).read_text())
         name = config["environment"].removeprefix("ALE/").removesuffix("-v5").lower()
         mine = [row for row in rows if row["log"] == f"{name}-dqn-{config['seed']}"]
         logs.append(_log_line(game, out / "logs" / game, config))
         for chosen in [*CONTROLS, REM_COLUMN]:
-            curves = _curves([row for row in mine if row["column"] == chosen], pretrain)
+            curves = _curves([row for row in mine if row["column"] == chosen])
             for seed, curve in curves.items():
                 lines += [f"{game},{chosen},{seed},{updates},{value:g}" for updates, value in curve]
             if curves:
@@ -173,25 +195,35 @@ def report(out: Path, games: Sequence[str], pretrain: int) -> str:
     body = "\n".join(["\n".join(logs), "", "\n".join(text), "", "\n".join(leads), ""])
     write_text(out / "curves.csv", "\n".join(lines) + "\n")
     write_text(out / "results.md", body)
-    _draw(drawn, out / "curves.png")
+    if find_spec("matplotlib") is not None:  # a machine lent for training may lack it
+        _draw(drawn, out / "curves.png")
     return body
 
 
 def _lead(game: str, other: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """SA-CQL's lead over a column at the last evaluation, paired by seed and start, as a line of the table."""
+    """SA-CQL's lead over a column, paired by seed and start, as a line of the table.
+
+    It is taken after the most updates at which both were played, or, where there are none, at the last of each.
+    """
     if other == "SA-CQL":
         return []
-    returns = {}
-    for name in ("SA-CQL", other):
-        own = [row for row in rows if row["column"] == name]
-        last = {seed: max(row["step"] for row in own if row["seed"] == seed) for seed in {row["seed"] for row in own}}
-        returns[name] = {row["seed"]: row["returns"] for row in own if row["step"] == last[row["seed"]]}
-    seeds = sorted(returns["SA-CQL"].keys() & returns[other].keys())
-    pairs = [(returns["SA-CQL"][seed], returns[other][seed]) for seed in seeds]
+    returns: list[dict[int, dict[int, list[float]]]] = [{}, {}]
+    for row in rows:
+        for name, own in zip(("SA-CQL", other), returns, strict=True):
+            if row["column"] == name:
+                own.setdefault(row["seed"], {})[row["updates"]] = row["returns"]
+    pairs, places = [], set()
+    for seed in sorted(returns[0].keys() & returns[1].keys()):
+        ours, theirs = returns[0][seed], returns[1][seed]
+        common = ours.keys() & theirs.keys()
+        at, there = (max(common), max(common)) if common else (max(ours), max(theirs))
+        pairs.append((ours[at], theirs[there]))
+        places.add(f"{at:,}" if common else f"{at:,} and {there:,}")
     if not pairs or len({len(each) for pair in pairs for each in pair}) != 1 or not pairs[0][0]:
         return []
     found = seeds_and_episodes(np.array([np.subtract(*pair) for pair in pairs]), seed=0)
-    return [f"| {game} | {other} | {found.estimate:+.4g} ({found.low:.4g} to {found.high:.4g}) |"]
+    text = f"{found.estimate:+.4g} ({found.low:.4g} to {found.high:.4g})"
+    return [f"| {game} | {other} | {', '.join(sorted(places))} | {text} |"]
 
 
 def _draw(games: Mapping[str, Mapping[str, Mapping[int, Sequence[tuple[int, float]]]]], path: Path) -> None:
@@ -214,12 +246,11 @@ def _draw(games: Mapping[str, Mapping[str, Mapping[int, Sequence[tuple[int, floa
     write_aside(path, lambda aside: figure.savefig(aside, format="png", dpi=130))
 
 
-def _curves(rows: Sequence[Mapping[str, Any]], pretrain: int) -> dict[int, list[tuple[int, float]]]:
+def _curves(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[int, float]]]:
     """(updates, mean return) by seed."""
     curves: dict[int, list[tuple[int, float]]] = {}
     for row in rows:
-        updates = row["step"] + (pretrain if row["run"] == "joint" else 0)
-        curves.setdefault(row["seed"], []).append((updates, row["return"]))
+        curves.setdefault(row["seed"], []).append((row["updates"], row["return"]))
     return curves
 
 
@@ -254,7 +285,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--games", nargs="+", default=list(GAMES))
-    parser.add_argument("--minutes", type=float, help="of training; stop then, everything saved (default: no limit)")
+    parser.add_argument("--minutes", type=float, help="after the logs; stop then, everything saved (default: no limit)")
+    parser.add_argument("--spare", type=float, default=0.0, help="seconds of the minutes to play what they stop")
     parser.add_argument("--log-minutes", type=float, help="of each game's log; it ends there (default: no limit)")
     parser.add_argument("--log-steps", type=_number, default=500_000, help="steps of each game's log")
     parser.add_argument("--log-rows", type=int, default=64, help="environments side by side")
@@ -278,13 +310,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.logs_only:
             return
         began = time.monotonic()
-        data = [sapp.load(folder / dqn.LOGS) for folder in folders.values()]
+        options.parts = ("cql", "rem") if options.part == "all" else (options.part,)
+        minutes = None if options.minutes is None else options.minutes - options.spare / 60.0
+        clock = Clock(minutes, 2 * ("cql" in options.parts) + ("rem" in options.parts))
+        with ThreadPoolExecutor() as pool:  # decompressing is most of it, and runs side by side
+            data = list(pool.map(lambda folder: sapp.load(folder / dqn.LOGS), folders.values()))
         frames = [one for one in data if isinstance(one, FrameDataset)]
         print(f"loaded {sum(len(one) for one in frames):,} rows in {time.monotonic() - began:.0f} s", flush=True)
-        train(options, frames)
+        train(options, frames, clock)
         if options.part != "all":
             return
-    print(report(options.out, options.games, options.pretrain))
+    print(report(options.out, options.games))
 
 
 if __name__ == "__main__":

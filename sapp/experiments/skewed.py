@@ -3,7 +3,9 @@
     python -m sapp.experiments.skewed --policies POLICIES --out runs/skewed --steps 150000 --precision bf16
     python -m sapp.experiments.skewed --out runs/skewed --report
 
-All of it is 400 members; ``--environments``, ``--mixtures`` and ``--estimators`` take parts of it, ``--limit`` seconds.
+All of it is 400 members; ``--environments``, ``--mixtures`` and ``--estimators`` take parts of it. ``--limit`` seconds
+are shared out among the estimators by the number of their members; each is saved and stopped when its share is over.
+The table is of the last step at which every column of a dataset was played.
 
 Data: the three medium datasets of ``sapp.experiments.medium``, and mixtures of 95 % of one policy's transitions and 5 %
 of a better one's (``MIXTURES``): uniform actions and D4RL's medium policy, that is a few good episodes in a sea of bad
@@ -15,7 +17,8 @@ Columns: CQL; and for each estimator SA-CQL, its weights shuffled over the batch
 mean), random, and frozen as they were after the ratio phase. Shuffled and matched have SA-CQL's mean weight step by
 step; the others have their own, which the table gives. Per estimator the first two phases are trained once a dataset
 and seed (``OUT/ESTIMATOR-shared``) and forked into the columns (``OUT/ESTIMATOR-joint``); CQL, which no estimator
-changes, runs with the first. Called again with the same ``--out`` it resumes; ``--limit`` saves and stops in time.
+changes, runs with the first. Called again with the same ``--out`` it resumes. ``--report`` needs the joint runs' tables
+and settings (``*.csv``, ``config.json``), no checkpoints and no data.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ import argparse
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +44,8 @@ from sapp.experiments.medium import ENVIRONMENTS, behaviour_policy, regenerate
 from sapp.experiments.medium_report import read, text
 from sapp.files import write_text
 from sapp.ratios import DualDICE, LogMinMax, OccupancyInfoNCE, OccupancyModel, control
+from sapp.training.loop import Interrupted
+from sapp.training.run import CONFIG, METRICS
 
 if TYPE_CHECKING:
     from sapp.environments.base import BatchEnvironment
@@ -130,23 +137,31 @@ def columns(estimator: str, first: bool, settings: Settings) -> dict[str, Callab
 
 def grid(
     out: Path, data: list[Dataset], estimators: Sequence[str], phases: Sequence[sapp.Phase], settings: Settings,
-    eval_every: int | None = None, **options: Any,
+    eval_every: int | None = None, end: float | None = None, **options: Any,
 ) -> list[sapp.Run]:  # fmt: skip
-    """Train or go on with everything: the joint runs. ``phases`` are the paper's three; the first two are shared."""
+    """Train or go on with everything: the joint runs. ``phases`` are the paper's three; the first two are shared.
+
+    Until ``end`` (of ``time.monotonic``), if there is one, each estimator has the share of what is left that its
+    columns are of those still to come; joint runs that never began are left out.
+    """
+    names = [columns(estimator, number == 0, settings) for number, estimator in enumerate(estimators)]
     runs = []
-    for number, estimator in enumerate(estimators):
-        mine = columns(estimator, number == 0, settings)
-        shared = _continue(
-            out / f"{estimator}-shared",
-            data,
-            {estimator: mine[estimator]},
-            phases=tuple(phases[:2]),
-            eval_every=0,
-            **options,
-        )
-        runs.append(
+    for number, (estimator, mine) in enumerate(zip(estimators, names, strict=True)):
+        share = None
+        if end is not None:
+            share = max(0.0, end - time.monotonic()) * len(mine) / sum(len(each) for each in names[number:])
+        place = out / f"{estimator}-joint"
+        with _within(share, estimator):
+            shared = _continue(
+                out / f"{estimator}-shared",
+                data,
+                {estimator: mine[estimator]},
+                phases=tuple(phases[:2]),
+                eval_every=0,
+                **options,
+            )
             _continue(
-                out / f"{estimator}-joint",
+                place,
                 data,
                 mine,
                 phases=tuple(phases[2:]),
@@ -154,14 +169,40 @@ def grid(
                 start_from=shared,
                 **options,
             )
-        )
+        if (place / CONFIG).exists():
+            runs.append(sapp.Run(place))
     return runs
+
+
+@contextmanager
+def _within(seconds: float | None, what: str) -> Iterator[None]:
+    """Ctrl-C after a while: training saves and can be resumed, and whoever called goes on with what comes next."""
+    if seconds is None:
+        yield
+        return
+    over = threading.Event()
+
+    def stop() -> None:
+        over.set()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    try:
+        timer.start()
+        yield
+    except (Interrupted, KeyboardInterrupt) as error:
+        if not over.is_set():  # somebody's own Ctrl-C
+            raise
+        print(f"{what}: time limit reached; call again with the same --out to go on ({error})", flush=True)
+    finally:
+        timer.cancel()
 
 
 def _continue(
     out: Path, data: list[Dataset], algorithms: Mapping[str, Callable[[str], sapp.CQL]], **options: Any
 ) -> sapp.Run:
-    if (out / "config.json").exists():
+    if (out / CONFIG).exists():
         return sapp.resume(out, data=data, progress=options.get("progress", True))
     return sapp.train(algorithms, data, out=out, copy_data=False, **options)
 
@@ -199,7 +240,7 @@ def report(runs: Sequence[sapp.Run]) -> str:
                 f"| {'' if weight is None else f'{weight:.3f}'} | {difference} |"
             )
         lines.append("")
-    return "\n".join(lines)
+    return "\n".join(lines) or "No dataset has a step yet at which every column was played.\n"
 
 
 def _differences(found: Mapping[str, Mapping[int, np.ndarray]], name: str, step: int) -> dict[str, np.ndarray]:
@@ -216,19 +257,11 @@ def mean_weights(runs: Sequence[sapp.Run]) -> dict[tuple[str, str], float]:
     """Mean weight over the run, by dataset and column."""
     values: dict[tuple[str, str], list[float]] = {}
     for run in runs:
-        for row in run.metrics():
+        for row in run.metrics() if (run.path / METRICS).is_file() else ():
             if row.get("weights/mean"):
                 name, dataset, _ = row["member"].split("/")
                 values.setdefault((dataset, name), []).append(float(row["weights/mean"]))
     return {key: float(np.mean(each)) for key, each in values.items()}
-
-
-def stop_after(seconds: float) -> threading.Timer:
-    """Ctrl-C after a while: training saves and can be resumed."""
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.daemon = True
-    timer.start()
-    return timer
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -250,12 +283,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--hidden", type=int, nargs="+", help="layers of actor and critics (default: three of 256)")
     parser.add_argument("--no-fallback", action="store_true", help="use the weights whatever the estimator's health")
     parser.add_argument("--eval-every", type=int)
+    parser.add_argument("--eval-episodes", type=int, default=10)
+    parser.add_argument("--log-every", type=int, default=1_000, help="steps averaged in a row of metrics.csv")
     parser.add_argument("--limit", type=float, help="seconds after which to save and stop")
+    parser.add_argument("--data-only", action="store_true", help="only make the datasets")
     parser.add_argument("--report", action="store_true", help="only the table of what is there")
     options = parser.parse_args(arguments)
     if options.report:
         folders = [options.out / f"{name}-joint" for name in options.estimators]
-        runs = [sapp.Run(folder) for folder in folders if (folder / "config.json").exists()]
+        runs = [sapp.Run(folder) for folder in folders if (folder / CONFIG).exists()]
         if not runs:
             raise sapp.SappError(f"{options.out}: holds no joint runs yet; train first")
         write_text(options.out / "skewed.md", report(runs))
@@ -263,29 +299,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if options.policies is None:
         raise sapp.SappError("--policies is needed to make the data: a folder with D4RL's medium policies")
-    timer = stop_after(options.limit) if options.limit else None
-    try:
-        folder = options.data or options.out / "data"
-        mixtures = [*_ready(options.mixtures), *(Mixture(*each) for each in options.mixture or ())]
-        data = [regenerate(name, options.policies, folder, options.transitions) for name in options.environments]
-        data += [mix(each, options.policies, folder, options.transitions) for each in mixtures]
-        base = {"hidden": tuple(options.hidden)} if options.hidden else {}
-        runs = grid(
-            options.out,
-            data,
-            options.estimators,
-            sapp.sa_protocol(options.steps, options.pretrain, options.ratio),
-            Settings(options.precision, not options.no_fallback, base=base),
-            options.eval_every,
-            seeds=options.seeds,
-        )
-    except (KeyboardInterrupt, sapp.SappError) as error:
-        if timer is None or timer.is_alive():  # not the time limit
-            raise
-        print(f"time limit reached; call again with the same --out to go on ({error or 'between runs'})")
+    end = None if options.limit is None else time.monotonic() + options.limit
+    folder = options.data or options.out / "data"
+    mixtures = [*_ready(options.mixtures), *(Mixture(*each) for each in options.mixture or ())]
+    data = [regenerate(name, options.policies, folder, options.transitions) for name in options.environments]
+    data += [mix(each, options.policies, folder, options.transitions) for each in mixtures]
+    if options.data_only:
         return
-    if timer is not None:
-        timer.cancel()
+    base = {"hidden": tuple(options.hidden)} if options.hidden else {}
+    runs = grid(
+        options.out,
+        data,
+        options.estimators,
+        sapp.sa_protocol(options.steps, options.pretrain, options.ratio),
+        Settings(options.precision, not options.no_fallback, base=base),
+        options.eval_every,
+        end,
+        seeds=options.seeds,
+        eval_episodes=options.eval_episodes,
+        log_every=options.log_every,
+    )
     write_text(options.out / "skewed.md", report(runs))
     print(report(runs))
 

@@ -10,6 +10,7 @@ import pytest
 from sapp.data.dqn_replay import save_dqn_replay
 from sapp.environments.catch import behaviour_logs
 from sapp.errors import SappError
+from sapp.experiments import atari, baselines
 from sapp.experiments.atari import column, environment, evaluations, grid, report
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.grid import Scale, load_dataset, scaled
@@ -35,6 +36,8 @@ def out(tmp_path: Path) -> Path:
     (logs / "config.json").write_text(json.dumps(config))
     episodes = ["length,clipped_return,return,end", "10,-3,-21,terminal", "20,3,15,terminal", "5,1,1,timeout"]
     (logs / "replay_logs" / "episodes.csv").write_text("\n".join(episodes))
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "config.json").write_text(json.dumps({"phases": [{"steps": 20}, {"steps": 30}]}))
     write(tmp_path / "joint" / "evaluations.csv", [
         (100, "SA-CQL/pong-dqn-0/0", 5.0), (100, "SA-CQL/pong-dqn-0/1", 1.0), (100, "CQL/pong-dqn-0/0", -2.0),
         (200, "SA-CQL/pong-dqn-0/0", 3.0), (200, "SA-CQL/pong-dqn-0/1", 2.0), (200, "CQL/pong-dqn-0/0", -4.0),
@@ -45,17 +48,18 @@ def out(tmp_path: Path) -> Path:
 
 
 def test_final_and_best_by_hand(out: Path) -> None:
-    text = report(out, ["Pong"], pretrain=20)
+    text = report(out, ["Pong", "Qbert"])
     # seeds end at 3 and 2, their best are 5 and 2; updates count the shared phase too
     assert "| Pong | SA-CQL | 2 | 220 | 2.5 ± 0.5 | 3.5 ± 1.5 | 16.9 ± 2.2 |" in text
     assert "| Pong | CQL | 1 | 220 | -4 ± 0 | -2 ± 0 | 15.65 ± 2.2 |" in text
     # the checkpoint at which a time limit stopped a run is its last
     assert "| Pong | REM | 1 | 150 | 6 ± 0 | 7 ± 0 | 10.1 ± 3.3 |" in text
     assert "640 steps of an online DQN, 3 episodes; mean return -3 over all, 15 over the last tenth, best 15" in text
-    # seed 0 alone has both: 3 − (−4), and 3 − 6 from where REM was stopped; paired episodes leave nothing over
-    assert "| Pong | CQL | +7 (7 to 7) |" in text
-    assert "| Pong | REM | -3 (-3 to -3) |" in text
-    assert "| Pong | SA-CQL | +" not in text
+    # seed 0 alone has both: 3 − (−4), and 5 − 7 after the 120 updates of both; paired episodes leave nothing over
+    assert "| Pong | CQL | 220 | +7 (7 to 7) |" in text
+    assert "| Pong | REM | 120 | -2 (-2 to -2) |" in text
+    assert "| Pong | SA-CQL | 2" not in text.partition("SA-CQL −")[2]
+    assert "Qbert" not in text  # it has no log
     assert (out / "curves.png").read_bytes()[:4] == b"\x89PNG"
     assert (out / "results.md").read_text() == text
     curves = (out / "curves.csv").read_text().splitlines()
@@ -63,9 +67,49 @@ def test_final_and_best_by_hand(out: Path) -> None:
     assert len(curves) == 1 + len(evaluations(out)) == 9
 
 
-def test_nothing_to_report_is_said(tmp_path: Path) -> None:
+def test_where_no_updates_are_common_the_last_are_compared(out: Path) -> None:
+    write(out / "rem" / "evaluations.csv", [(150, "REM/pong-dqn-0/0", 6.0)])  # what was played when it was stopped, too
+    assert "| Pong | REM | 220 and 150 | -3 (-3 to -3) |" in report(out, ["Pong"])
+    assert [row["updates"] for row in evaluations(out) if row["column"] == "REM"] == [150]
+
+
+def test_nothing_to_report_is_said(out: Path, tmp_path: Path) -> None:
     with pytest.raises(SappError, match="nothing was evaluated yet"):
-        report(tmp_path, ["Pong"], 0)
+        report(tmp_path / "nowhere", ["Pong"])
+    (out / "shared" / "config.json").unlink()
+    with pytest.raises(SappError, match="how many updates came before"):
+        report(out, ["Pong"])
+
+
+@pytest.mark.slow
+def test_logs_are_played_and_trained_on_within_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real command on the small game: runs in the order of their cost, REM played where the fork is, then a report
+    without matplotlib from nothing but tables and settings."""
+    begun = []
+    monkeypatch.setattr(
+        atari, "run_job", lambda out, *a, **k: begun.append(out.name) or baselines.run_job(out, *a, **k)
+    )
+    monkeypatch.setattr(atari, "find_spec", lambda _: None)
+    sizes = [f"{name}={','.join(map(str, value)) if isinstance(value, tuple) else value}"
+             for name, value in atari.SMOKE_SIZES.items()]  # fmt: skip
+    settings = [word for size in sizes for word in ("--set", size)]
+    common = ["--out", str(tmp_path / "out"), "--games", "catch", *settings]
+    atari.main([*common, "--logs-only", "--log-steps", "400", "--log-rows", "8", "--log-warm-up", "100"])
+    atari.main([*common, "--steps", "6", "--pretrain", "5", "--ratio", "2", "--seeds", "1", "--evaluations", "2",
+                "--eval-episodes", "2", "--minutes", "60", "--spare", "9"])  # fmt: skip
+    assert begun == ["shared", "rem", "joint"]
+    for file in (tmp_path / "out").rglob("*"):
+        if file.suffix in (".csv", ".json"):
+            copy = tmp_path / "copy" / file.relative_to(tmp_path / "out")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(file.read_bytes())
+    atari.main(["--out", str(tmp_path / "copy"), "--games", "catch", "--report"])
+    text = (tmp_path / "copy" / "results.md").read_text()
+    assert text == (tmp_path / "out" / "results.md").read_text()
+    for name in ("CQL", "SA-CQL", "shuffled", "matched", "random", "REM"):
+        assert f"| catch | {name} | 1 | 11 |" in text
+    assert "| catch | REM | 11 |" in text.partition("SA-CQL −")[2]
+    assert {row["updates"] for row in evaluations(tmp_path / "copy")} == {3, 8, 11}
 
 
 def test_columns_share_everything_but_the_kind_of_weights() -> None:

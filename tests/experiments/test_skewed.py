@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import sapp
+from sapp.experiments import skewed
 from sapp.experiments.skewed import CONTROLS, ESTIMATORS, Mixture, Settings, columns, grid, main, mix, report
 from sapp.experiments.weight_picture import draw, health, plane
 from sapp.ratios import KINDS, Control
@@ -40,6 +42,42 @@ def test_options_are_refused_by_name(tmp_path: Path) -> None:
         main(["--out", str(tmp_path), "--report"])
     with pytest.raises(sapp.SappError, match="random95"):
         main(["--out", str(tmp_path), "--policies", str(tmp_path), "--environments", "--mixtures", "none"])
+
+
+def test_the_time_is_shared_by_members_and_what_comes_next_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun: dict[str, float] = {}
+
+    def endless(out: Path, *_: object, **__: object) -> None:
+        begun[out.name] = time.monotonic()
+        if "joint" in out.name:
+            time.sleep(30.0)
+
+    monkeypatch.setattr(skewed, "_continue", endless)
+    start = time.monotonic()
+    runs = grid(tmp_path, [], ["dualdice", "occupancy"], sa_protocol(1, 1, 1), Settings(), end=start + 1.1)
+    assert runs == []  # none left a folder
+    assert list(begun) == ["dualdice-shared", "dualdice-joint", "occupancy-shared", "occupancy-joint"]
+    assert 0.55 < begun["occupancy-shared"] - start < 0.9  # six of eleven columns have six tenths of a second
+    assert 1.0 < time.monotonic() - start < 2.0
+    assert capsys.readouterr().out.count("time limit reached") == 2
+
+
+def test_somebodys_own_interruption_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(skewed, "_continue", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        grid(tmp_path, [], ["occupancy"], sa_protocol(1, 1, 1), Settings(), end=time.monotonic() + 60.0)
+
+
+def test_data_can_be_made_alone(tmp_path: Path) -> None:
+    pytest.importorskip("mujoco")
+    words = "--environments --mixtures --mixture hopper-mixed hopper random random --transitions 300 --data-only"
+    main(["--policies", str(tmp_path), "--out", str(tmp_path / "out"), *words.split()])
+    assert [file.name for file in tmp_path.rglob("*") if file.is_file()] == ["hopper-mixed-300.npz"]
 
 
 def test_states_are_drawn_in_named_coordinates_or_principal_components() -> None:
