@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -57,6 +57,9 @@ class BEAR(Algorithm):
         candidates: actions that the policy plays the best of.
     """
 
+    log_std_min: ClassVar[float] = -20.0
+    """Least log standard deviation of the actor."""
+
     threshold: float = 0.05
     sigma: float = 20.0
     share: float = 0.75
@@ -95,7 +98,7 @@ class BEAR(Algorithm):
         vae_key, actor_key, critic_key = jax.random.split(key, 3)
         sizes = spec.observation_size, spec.action_size
         vae = CVAE(vae_key, *sizes, self.vae_hidden, self.precision)
-        actor = GaussianActor(actor_key, *sizes, self.hidden, self.precision)
+        actor = GaussianActor(actor_key, *sizes, self.hidden, self.precision, self.log_std_min)
         critics = self.make_critics(critic_key, spec)
         log_alpha = jnp.log(jnp.asarray(self.initial_alpha, jnp.float32))
         return BEARState(Trained.of(vae), Trained.of(actor), Trained.of(critics), critics, Trained.of(log_alpha))

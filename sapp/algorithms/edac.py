@@ -24,6 +24,9 @@ from sapp.ratios import StateWeights, Uniform
 from sapp.spec import Batch, Spec
 from sapp.tree import polyak
 
+LOG_STD_MIN = -5.0
+"""Least log standard deviation of the actor in the authors' code; SAC's is −20."""
+
 
 class EDACState(eqx.Module):
     """Actor, critics (one batched network), their target, and the temperature."""
@@ -72,7 +75,8 @@ class EDAC(Algorithm):
     def init(self, key: Array, spec: Spec) -> EDACState:
         """Fresh networks; the target starts as a copy of the critics."""
         actor_key, critic_key = jax.random.split(key)
-        actor = GaussianActor(actor_key, spec.observation_size, spec.action_size, self.hidden, self.precision)
+        sizes = spec.observation_size, spec.action_size
+        actor = GaussianActor(actor_key, *sizes, self.hidden, self.precision, LOG_STD_MIN)
         critics = make_critics(critic_key, spec, self.critics, self.hidden, self.precision, small_head())
         log_temperature = jnp.log(jnp.asarray(self.initial_temperature, jnp.float32))
         return EDACState(Trained.of(actor), Trained.of(critics), critics, Trained.of(log_temperature))

@@ -31,7 +31,7 @@ from sapp.spec import Batch, Spec
 from sapp.tree import polyak
 
 LAST_GAIN = 1e-2
-"""By this much the last layers of actor and behaviour start smaller: both begin wide and near zero."""
+"""Gain of the last layers: actor and behaviour begin wide and near zero, offsets near zero."""
 
 
 class FisherBRCState(eqx.Module):
@@ -97,7 +97,7 @@ class FisherBRC(Algorithm):
         actor = eqx.tree_at(lambda a: a.trunk, actor, orthogonal()(keys[1], actor.trunk))
         heads = tuple(jax.tree.map(lambda leaf: LAST_GAIN * leaf, head) for head in (actor.mean, actor.log_std))
         actor = eqx.tree_at(lambda a: (a.mean, a.log_std), actor, heads)
-        offsets = make_critics(keys[2], spec, 2, self.hidden, self.precision, orthogonal())
+        offsets = make_critics(keys[2], spec, 2, self.hidden, self.precision, orthogonal(last=LAST_GAIN))
         behaviour = BehaviourDensity(
             keys[3], *sizes, self.behaviour_hidden, self.components, self.precision, log_std_min=-20.0
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -37,6 +37,8 @@ class UWAC(BEAR):
         spectral: normalise the critics' layers by their spectral norm.
         passes: dropout samples that mean and variance are of.
     """
+
+    log_std_min: ClassVar[float] = -5.0
 
     beta: float = 0.5
     threshold: float = 0.07

@@ -81,14 +81,17 @@ class GaussianActor(eqx.Module):
     trunk: MLP
     mean: Linear
     log_std: Linear
+    log_std_min: float = eqx.field(static=True)
 
     def __init__(
-        self, key: Array, state_size: int, action_size: int, hidden: Sequence[int], precision: Precision = "float32"
-    ) -> None:
+        self, key: Array, state_size: int, action_size: int, hidden: Sequence[int], precision: Precision = "float32",
+        log_std_min: float = LOG_STD_MIN,
+    ) -> None:  # fmt: skip
         trunk_key, mean_key, std_key = jax.random.split(key, 3)
         self.trunk = MLP(trunk_key, state_size, hidden[:-1], hidden[-1], precision)
         self.mean = Linear(mean_key, hidden[-1], action_size)
         self.log_std = Linear(std_key, hidden[-1], action_size)
+        self.log_std_min = log_std_min
 
     def heads(self, state: Array) -> tuple[Array, Array]:
         """Outputs of the two heads at states [B, S], float32 [B, A] each."""
@@ -100,7 +103,7 @@ class GaussianActor(eqx.Module):
     def __call__(self, state: Array) -> TanhGaussian:
         """Distribution over actions at states [B, S]."""
         mean, log_std = self.heads(state)
-        return TanhGaussian(mean, jnp.clip(log_std, LOG_STD_MIN, LOG_STD_MAX))
+        return TanhGaussian(mean, jnp.clip(log_std, self.log_std_min, LOG_STD_MAX))
 
 
 class NarrowGaussianActor(eqx.Module):

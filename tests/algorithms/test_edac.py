@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy_reference import A, B, close, f64, gaussian, init, log_tanh_normal, make_batch, q, target_of, update
+from numpy_reference import SPEC, A, B, close, f64, gaussian, init, log_tanh_normal, make_batch, q, target_of, update
 
-from sapp import EDAC, preset
+from sapp import BEAR, EDAC, UWAC, preset
 from sapp.algorithms.edac import alignment
 from sapp.networks import action_gradients
 
@@ -63,6 +64,14 @@ def test_one_update_against_numpy() -> None:
     similarity = alignment(action_gradients(state.critics.network, batch.observation, batch.action))
     expected = td + 0.7 * np.mean(WEIGHTS * f64(similarity))
     close(metrics["loss"], expected + float(metrics["actor/loss"]), 1e-3)
+
+
+@pytest.mark.parametrize(("algorithm", "least"), [(EDAC, -5.0), (UWAC, -5.0), (BEAR, -20.0)])
+def test_the_actor_is_never_narrower_than_the_authors(algorithm: type, least: float) -> None:
+    """EDAC's and UWAC's code stop at a standard deviation of exp(−5), d3rlpy's BEAR at exp(−20)."""
+    actor = algorithm(hidden=(8, 8)).init(jax.random.PRNGKey(0), SPEC).actor.network
+    narrow = eqx.tree_at(lambda a: a.log_std.bias, actor, jnp.full(A, -100.0))
+    np.testing.assert_array_equal(narrow(make_batch().observation).log_std, least)
 
 
 def test_the_term_spreads_the_gradients() -> None:

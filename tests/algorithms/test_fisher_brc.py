@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from numpy_reference import (
+    SPEC,
     A,
     B,
     close,
@@ -113,3 +114,16 @@ def test_the_cloning_rate_falls_in_two_steps() -> None:
     moved = [abs(float(clone(step).log_multiplier.network)) for step in (0, 79, 80, 90)]
     np.testing.assert_allclose(moved, [1e-3, 1e-3, 1e-4, 1e-5], rtol=1e-2)
     assert algorithm.preparation == 100
+
+
+def test_every_network_begins_near_zero() -> None:
+    """The authors' last layers, offsets' among them, have a gain of 0.01: values and their slopes begin at nothing."""
+    state = ALGORITHM.init(jax.random.PRNGKey(0), SPEC)
+    *hidden, last = state.offsets.network.mlp.layers
+    np.testing.assert_allclose(np.linalg.norm(f64(last.weight), axis=1), 1e-2, rtol=1e-4)
+    np.testing.assert_allclose(np.linalg.svd(f64(hidden[-1].weight), compute_uv=False), 2**0.5, rtol=1e-4)
+    assert not any(np.any(layer.bias) for layer in state.offsets.network.mlp.layers)
+    batch = make_batch()
+    assert np.abs(q(state.offsets.network, batch.observation, batch.action)).max() < 0.1
+    mean, log_std = gaussian(state.actor.network, batch.observation)
+    assert max(np.abs(mean).max(), np.abs(log_std).max()) < 0.1
