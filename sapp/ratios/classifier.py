@@ -121,7 +121,20 @@ class Standard(eqx.Module):
 class ClassifierWeights(StateWeights):
     """f(exp c(s)) for estimators whose read-out is a classifier; their states hold ``readout`` (the
     classifier averaged over its recent steps), ``standard``, ``mass`` (the share of probability that has not ended in a
-    terminal) and ``sick``."""
+    terminal) and ``sick``.
+
+    Attributes:
+        f: from ratios to weights.
+        behaviour_lr: learning rate of β̂, the cloned behaviour.
+        classifier_lr: learning rate of the classifier.
+        average: rate of the classifier's running mean, which the ratio is read from.
+        width: standard deviations of β̂ that the policy's actions are kept within.
+        max_error: largest error, relative to a model or critic that knows nothing, that is healthy.
+        max_accuracy: largest accuracy of the classifier that is healthy: above it there is no overlap.
+        max_clipped: largest share of clipped action dimensions that is healthy; 1: not asked.
+        health_rate: share of a new batch in the running means of health.
+        precision: of matrix products: float32, tf32 or bf16.
+    """
 
     f: eqx.AbstractVar[Transform]
     fallback: eqx.AbstractVar[bool]

@@ -95,6 +95,11 @@ class OccupancyInfoNCE(ClassifierWeights):
     Health: the critic's loss relative to log N must lie below ``max_error`` (1 is a critic that knows nothing; where
     the future is spread widely even a good one is not far below), the classifier's accuracy below ``max_accuracy``,
     the share of clipped action dimensions below ``max_clipped``.
+
+    Attributes:
+        critic_lr: learning rate of F.
+        tau: share of F that goes into its slow copy at each step.
+        features: E, the size of φ and ψ.
     """
 
     f: Transform = LogMinMax()

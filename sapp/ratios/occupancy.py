@@ -143,6 +143,17 @@ class OccupancyModel(ClassifierWeights):
     off. ``ratio/clipped`` says how far the policy has left the data.
 
     Everything is a function of arrays on the device; numbers are leaves, sizes are structure.
+
+    Attributes:
+        model_lr: learning rate of the one-step model.
+        model_average: rate of the running means of β̂ and the model, which particles follow.
+        margin: share of the data's range by which a particle may leave it.
+        noise: multiplies the Gaussian model's noise; 0: a mean model.
+        max_left: largest share of particles leaving the range that is healthy.
+        successor: kind of one-step model: gaussian, or logged where the next state is one of several.
+        paired: particles of the behaviour beside the policy's; needs data of whole episodes.
+        particles: of a slice.
+        slices: of particles, of which one moves at a step.
     """
 
     f: Transform = LogMinMax()
