@@ -146,8 +146,7 @@ def train(
         _check_actions(member, datasets[member.dataset])
     if phases is None:
         learns = any(member.algorithm.weights.learns for member in members)
-        own = max(member.algorithm.preparation for member in members)
-        phases = prepared(own, sa_protocol(steps) if learns else plain_protocol(steps))
+        phases = prepared(_preparation(members), sa_protocol(steps) if learns else plain_protocol(steps))
     for member in members:
         _check_network(member, datasets[member.dataset])
     if total_steps(phases) < 1:
@@ -597,6 +596,19 @@ def _resolve(chosen: AlgorithmLike, dataset: str) -> Algorithm | None:
         name = getattr(algorithm, "__name__", repr(algorithm))
         raise SappError(f"{name} is not an algorithm: give sapp.CQL(...), the name of a preset or one of your own")
     return algorithm
+
+
+def _preparation(members: Sequence[Member]) -> int:
+    """Updates before the algorithm proper, which must be as many for all: the others would learn meanwhile."""
+    longest = max(members, key=lambda member: member.algorithm.preparation)
+    shortest = min(members, key=lambda member: member.algorithm.preparation)
+    most, least = longest.algorithm.preparation, shortest.algorithm.preparation
+    if most != least:
+        raise SappError(
+            f"{longest.name} prepares itself for {most:,} updates and {shortest.name} for {least:,}, and the members of "
+            "a run take equal steps: train them in runs of their own, or set equal behaviour_steps"
+        )
+    return most
 
 
 def _check_batch_size(member: Member) -> None:

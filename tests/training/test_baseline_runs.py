@@ -28,8 +28,8 @@ def run(folder: Path) -> sapp.Run:
         "brac": BRAC(**SMALL, critic_hidden=(8,), behaviour_steps=6),
     }
     return sapp.train(
-        named, behaviour_dataset(6), steps=10, out=folder, eval_every=4, eval_episodes=2, log_every=4, progress=False,
-        keep=9,
+        named, behaviour_dataset(6), phases=prepared(6, plain_protocol(10)), out=folder, eval_every=4, eval_episodes=2,
+        log_every=4, progress=False, keep=9,
     )  # fmt: skip
 
 
@@ -41,6 +41,16 @@ def test_an_algorithms_preparation_is_a_phase_of_its_own(run: sapp.Run) -> None:
     assert all(float(row["behaviour/loss"]) == 0.0 for row in rows if row["phase"] == "train")
     assert {int(row["step"]) for row in run.evaluations()} == {10, 14, 16}  # nothing is played while it prepares
     assert prepared(0, plain_protocol(5)) == plain_protocol(5)
+
+
+def test_train_adds_the_preparation_that_all_members_share(tmp_path: Path) -> None:
+    brac = BRAC(**SMALL, critic_hidden=(8,), behaviour_steps=2)
+    options = {"steps": 3, "eval_every": 0, "progress": False}
+    run = sapp.train(brac, behaviour_dataset(6), out=tmp_path / "alone", **options)
+    assert [(phase.name, phase.steps) for phase in run.plan.phases] == [("prepare", 2), ("train", 3)]
+    with pytest.raises(sapp.SappError, match=r"brac/.* prepares itself for 2 updates and td3bc/.* for 0"):
+        sapp.train({"brac": brac, "td3bc": TD3BC(**SMALL)}, behaviour_dataset(6), out=tmp_path / "both", **options)
+    assert not (tmp_path / "both").exists()
 
 
 def test_policies_act_on_raw_observations_as_in_evaluation(run: sapp.Run) -> None:

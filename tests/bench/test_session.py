@@ -1,0 +1,108 @@
+"""bench/session.py: jobs in order, beside each other, within their time; every plan in the repository can be read."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tarfile
+import time
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+
+@pytest.fixture(scope="module")
+def session() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("bench_session", BENCH / "session.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["bench_session"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(session: ModuleType, plan: str, out: Path, seconds: float) -> list[str]:
+    """The session's log without its clock."""
+    file = out.parent / "plan.toml"
+    file.write_text(plan)
+    words = {"python": sys.executable, "out": str(out), "bench": str(BENCH)}
+    session.Session(session.read_plan(file), out, time.monotonic() + seconds, words).run()
+    return [line.split(" s  ", 1)[1] for line in (out / "session.log").read_text().splitlines()]
+
+
+PLAN = """
+[[job]]
+name = "data"
+beside = true
+command = ["{python}", "-c", "import time; time.sleep(1.0); open('{out}/data.txt', 'w').write('here')"]
+
+[[job]]
+name = "first"
+at_most = 40
+command = ["{python}", "-c", "import os; print('{seconds} {minutes}', os.environ['PLACE'])"]
+environment = { PLACE = "in {out}" }
+
+[[job]]
+name = "second"
+needs = ["data"]
+command = ["{python}", "-c", "assert open('{out}/data.txt').read() == 'here'; raise SystemExit(3)"]
+
+[[job]]
+name = "third"
+needs = ["second"]
+command = ["{python}", "-c", "pass"]
+
+[[job]]
+name = "long"
+at_least = 1000
+command = ["{python}", "-c", "pass"]
+"""
+
+
+def test_jobs_run_in_order_and_what_failed_is_not_built_upon(session: ModuleType, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    said = run(session, PLAN, out, 100.0)
+    assert (out / "first.log").read_text() == f"40 0.667 in {out}\n"
+    assert [line.split(" after")[0] for line in said if "begins" not in line] == [
+        "first: done", "data: done", "second: failed (3)", "third: left out, second failed",
+        next(line for line in said if line.startswith("long")), "session over",
+    ]  # fmt: skip
+    assert "too few" in next(line for line in said if line.startswith("long"))
+    again = run(session, PLAN, out, 100.0)[len(said) :]
+    assert not any(line.startswith(("first", "data")) for line in again), "finished jobs are not run again"
+    session.collect(out, tmp_path / "all.tgz")
+    with tarfile.open(tmp_path / "all.tgz") as tar:
+        assert {"first.log", "session.log", "data.txt"} <= set(tar.getnames())
+
+
+def test_a_job_that_overruns_is_interrupted_and_may_save(
+    session: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "GRACE", 2.0)
+    code = "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('saved')"
+    plan = f'[[job]]\nname = "slow"\nat_most = 1\nat_least = 1\ncommand = ["{{python}}", "-c", """{code}"""]\n'
+    began = time.monotonic()
+    said = run(session, plan, tmp_path / "out", 30.0)
+    assert time.monotonic() - began < 20.0
+    assert any(line.startswith("slow: done") for line in said)
+    assert (tmp_path / "out" / "slow.log").read_text() == "saved\n"
+
+
+def test_a_plan_cannot_need_what_comes_later(session: ModuleType, tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text('[[job]]\nname = "a"\ncommand = ["true"]\nneeds = ["b"]\n')
+    with pytest.raises(SystemExit, match="a needs b"):
+        session.read_plan(file)
+
+
+@pytest.mark.parametrize("path", sorted((BENCH / "plans").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_plan_can_be_read_and_names_modules_that_exist(session: ModuleType, path: Path) -> None:
+    words = dict.fromkeys(("python", "out", "bench", "seconds", "minutes", "policies", "peer"), "x")
+    for job in session.read_plan(path):
+        filled = [word.format(**words) for word in job.command]
+        if "-m" in filled:
+            assert importlib.util.find_spec(filled[filled.index("-m") + 1]) is not None
