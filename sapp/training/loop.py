@@ -605,8 +605,8 @@ def _preparation(members: Sequence[Member]) -> int:
     most, least = longest.algorithm.preparation, shortest.algorithm.preparation
     if most != least:
         raise SappError(
-            f"{longest.name} prepares itself for {most:,} updates and {shortest.name} for {least:,}, and the members of "
-            "a run take equal steps: train them in runs of their own, or set equal behaviour_steps"
+            f"{longest.name} prepares itself for {most:,} updates and {shortest.name} for {least:,}, and the members "
+            "of a run take equal steps: train them in runs of their own, or set equal behaviour_steps"
         )
     return most
 
