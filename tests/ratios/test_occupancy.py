@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache, partial
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -258,6 +259,20 @@ def test_the_behaviours_loss_is_the_density_of_tanh_and_finite_at_the_bounds() -
     assert float(ends) == pytest.approx(float(inside), rel=1e-4)
 
 
+def trained(model: GaussianSuccessor, logged: Callable[[jax.Array], Transitions]) -> GaussianSuccessor:
+    """After 1,500 steps on fresh batches."""
+
+    def body(step: jax.Array, carry: tuple) -> tuple:
+        model, optimiser = carry
+        batch = logged(jax.random.fold_in(jax.random.PRNGKey(1), step))
+        loss, gradient = jax.value_and_grad(lambda m: m[0].loss(batch)[0])((model,))
+        (model,), optimiser, _ = descend((model,), loss, gradient, optimiser, (3e-3,))
+        return model, optimiser
+
+    steps = jax.jit(lambda carry: jax.lax.fori_loop(0, 1500, body, carry), compiler_options=LONG)
+    return steps((model, ADAM.init((model,))))[0]
+
+
 def test_the_gaussian_model_learns_mean_noise_and_ends() -> None:
     """s' = s + 0.3a + 0.1·ε, the end where s > 1; a constant model's error is the spread of the change."""
     model = GaussianSuccessor(jax.random.PRNGKey(0), 1, 1, (32, 32))
@@ -268,16 +283,7 @@ def test_the_gaussian_model_learns_mean_noise_and_ends() -> None:
         moved = state + 0.3 * action + 0.1 * jax.random.normal(keys[2], (256, 1))
         return Transitions(state, action, moved, (state[:, 0] > 1.0).astype(jnp.float32))
 
-    def body(step: jax.Array, carry: tuple) -> tuple:
-        model, optimiser = carry
-        batch = logged(jax.random.fold_in(jax.random.PRNGKey(1), step))
-        loss, gradient = jax.value_and_grad(lambda m: m[0].loss(batch)[0])((model,))
-        (model,), optimiser, _ = descend((model,), loss, gradient, optimiser, (3e-3,))
-        return model, optimiser
-
-    model, _ = jax.jit(lambda c: jax.lax.fori_loop(0, 1500, body, c), compiler_options=LONG)(
-        (model, ADAM.init((model,)))
-    )
+    model = trained(model, logged)
     state, action = jnp.asarray([[-0.5], [0.0], [0.5]]), jnp.asarray([[1.0], [-1.0], [0.5]])
     mean, log_std, logit = model.heads(state, action)
     np.testing.assert_allclose(mean, 0.3 * action, atol=0.06)
@@ -303,16 +309,7 @@ def test_small_changes_are_learned_as_well_as_large_ones() -> None:
         moved = state + change(state, action) + 0.002 * jax.random.normal(keys[2], (256, 2))
         return Transitions(state, action, moved, jnp.zeros(256))
 
-    def body(step: jax.Array, carry: tuple) -> tuple:
-        model, optimiser = carry
-        batch = logged(jax.random.fold_in(jax.random.PRNGKey(1), step))
-        loss, gradient = jax.value_and_grad(lambda m: m[0].loss(batch)[0])((model,))
-        (model,), optimiser, _ = descend((model,), loss, gradient, optimiser, (3e-3,))
-        return model, optimiser
-
-    model, _ = jax.jit(lambda c: jax.lax.fori_loop(0, 1500, body, c), compiler_options=LONG)(
-        (model, ADAM.init((model,)))
-    )
+    model = trained(model, logged)
     batch = logged(jax.random.PRNGKey(9))
     truth = change(batch.state, batch.action)
     off = model.heads(batch.state, batch.action)[0] - truth
