@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from functools import cache, partial
 from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import equinox as eqx
