@@ -51,6 +51,25 @@ LOG_EVERY = 10_000
 Maker = Callable[[str], sapp.Algorithm]
 
 
+@contextmanager
+def interrupted_after(seconds: float | None) -> Iterator[threading.Event]:
+    """Ctrl-C after a while (None: never), on which training saves and stops; the event says that it was this one."""
+    over = threading.Event()
+
+    def stop() -> None:
+        over.set()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(seconds or 0.0, stop)
+    timer.daemon = True
+    try:
+        if seconds is not None:
+            timer.start()
+        yield over
+    finally:
+        timer.cancel()
+
+
 class Clock:
     """Shares what is left of a wall-clock limit evenly among the jobs still to come."""
 
@@ -63,16 +82,8 @@ class Clock:
         """Interrupt this process once the job's share is over; training then saves and stops."""
         share = None if self._end is None else max(0.0, self._end - time.monotonic()) / max(1, self._jobs)
         self._jobs -= 1
-        timer = None
-        if share is not None:
-            timer = threading.Timer(share, os.kill, (os.getpid(), signal.SIGINT))
-            timer.daemon = True
-            timer.start()
-        try:
+        with interrupted_after(share):
             yield
-        finally:
-            if timer is not None:
-                timer.cancel()
 
     @property
     def over(self) -> bool:

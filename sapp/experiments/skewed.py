@@ -24,12 +24,8 @@ and settings (``*.csv``, ``config.json``), no checkpoints and no data.
 from __future__ import annotations
 
 import argparse
-import os
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +36,7 @@ import sapp
 from sapp.algorithms.presets import weight_range
 from sapp.data import Dataset, load_vectors, save_npz
 from sapp.data.dataset import concatenate
+from sapp.experiments.baselines import interrupted_after
 from sapp.experiments.medium import ENVIRONMENTS, behaviour_policy, regenerate
 from sapp.experiments.medium_report import read, text
 from sapp.files import write_text
@@ -149,54 +146,35 @@ def grid(
     for number, (estimator, mine) in enumerate(zip(estimators, names, strict=True)):
         share = None
         if end is not None:
-            share = max(0.0, end - time.monotonic()) * len(mine) / sum(len(each) for each in names[number:])
+            left = max(0.0, end - time.monotonic()) * len(mine) / sum(len(each) for each in names[number:])
+            share = max(0.1, left)  # not before there is somebody to be interrupted
         place = out / f"{estimator}-joint"
-        with _within(share, estimator):
-            shared = _continue(
-                out / f"{estimator}-shared",
-                data,
-                {estimator: mine[estimator]},
-                phases=tuple(phases[:2]),
-                eval_every=0,
-                **options,
-            )
-            _continue(
-                place,
-                data,
-                mine,
-                phases=tuple(phases[2:]),
-                eval_every=eval_every,
-                start_from=shared,
-                **options,
-            )
+        with interrupted_after(share) as over:
+            try:
+                shared = _continue(
+                    out / f"{estimator}-shared",
+                    data,
+                    {estimator: mine[estimator]},
+                    phases=tuple(phases[:2]),
+                    eval_every=0,
+                    **options,
+                )
+                _continue(
+                    place,
+                    data,
+                    mine,
+                    phases=tuple(phases[2:]),
+                    eval_every=eval_every,
+                    start_from=shared,
+                    **options,
+                )
+            except (Interrupted, KeyboardInterrupt) as stop:
+                if not over.is_set():  # somebody's own Ctrl-C
+                    raise
+                print(f"{estimator}: time limit reached; call again with the same --out to go on ({stop})", flush=True)
         if (place / CONFIG).exists():
             runs.append(sapp.Run(place))
     return runs
-
-
-@contextmanager
-def _within(seconds: float | None, what: str) -> Iterator[None]:
-    """Ctrl-C after a while: training saves and can be resumed, and whoever called goes on with what comes next."""
-    if seconds is None:
-        yield
-        return
-    over = threading.Event()
-
-    def stop() -> None:
-        over.set()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    timer = threading.Timer(seconds, stop)
-    timer.daemon = True
-    try:
-        timer.start()
-        yield
-    except (Interrupted, KeyboardInterrupt) as error:
-        if not over.is_set():  # somebody's own Ctrl-C
-            raise
-        print(f"{what}: time limit reached; call again with the same --out to go on ({error})", flush=True)
-    finally:
-        timer.cancel()
 
 
 def _continue(

@@ -14,15 +14,10 @@ import pytest
 BENCH = Path(__file__).parents[2] / "bench"
 
 
-@pytest.fixture(scope="module")
-def session() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_session", BENCH / "session.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["bench_session"] = module
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCH))
+    return importlib.import_module("session")
 
 
 def run(session: ModuleType, plan: str, out: Path, seconds: float) -> list[str]:
