@@ -5,8 +5,8 @@
 
 ``POLICIES`` and the data are those of ``sapp.experiments.medium``. Both precisions train side by side in one program,
 from equal initial networks and on equal batches; the table has their final scores, and their differences paired by
-seed and start: at the end, and as the mean over all evaluations, which hardly depends on the moment at which a member
-begins to score. Called again it resumes.
+seed and start: at the end, and as means over the evaluations of the last third and over all, which hardly depend on
+the moment at which a member begins to score. Called again it resumes.
 """
 
 from __future__ import annotations
@@ -32,18 +32,20 @@ PRECISIONS = ("float32", "bf16")
 def table(scores: Scores, precisions: Sequence[str]) -> str:
     """Final scores [seeds, episodes] by dataset and precision, as Markdown."""
     lines = [
-        f"| dataset | precision | steps | final (95 % interval) | each seed | − {precisions[0]} | mean of all |",
-        "|---|---|---:|---|---|---|---|",
+        f"| dataset | precision | steps | final (95 % interval) | each seed | − {precisions[0]} | last third "
+        "| mean of all |",
+        "|---|---|---:|---|---|---|---|---|",
     ]
     for dataset, columns in scores.items():
         common = set.intersection(*(set(columns[name]) for name in precisions))
         last = max(common)
-        exact = columns[precisions[0]][last]
         for name in precisions:
             final = columns[name][last]
             each = " ".join(f"{value:.1f}" for value in final.mean(1))
-            gaps = [final - exact, np.mean([columns[name][at] - columns[precisions[0]][at] for at in common], axis=0)]
-            gap = " | ".join("" if name == precisions[0] else text(seeds_and_episodes(each, seed=0)) for each in gaps)
+            gaps = {at: columns[name][at] - columns[precisions[0]][at] for at in common}
+            late = [gap for at, gap in gaps.items() if 3 * at > 2 * last]
+            means = [gaps[last], np.mean(late, axis=0), np.mean(list(gaps.values()), axis=0)]
+            gap = " | ".join("" if name == precisions[0] else text(seeds_and_episodes(each, seed=0)) for each in means)
             interval = text(seeds_and_episodes(final, seed=0))
             lines.append(f"| {dataset} | {name} | {last:,} | {interval} | {each} | {gap} |")
     return "\n".join(lines) + "\n"
