@@ -63,6 +63,8 @@ ESTIMATORS = ("ceiling", "dualdice", "occupancy", "unpaired", "infonce")
 WEIGHT_BATCH = 256
 AVERAGE, CLASSIFIER_LR = OccupancyModel.average, OccupancyModel.classifier_lr
 """Of the classifiers on true samples: the estimators'."""
+NOISES = {1.0: "", 0.5: ", half noise", 0.0: ", mean model"}
+"""Shares of the occupancy model's noise that are compared, and what the table adds to its name."""
 REFERENCE = 0.6
 """The share of the true samples from which a truth is learned; the ceiling's are the others."""
 
@@ -87,6 +89,7 @@ class Scale:
     """Logged states on which estimates are compared."""
     chunk: int = 5_000
     discount: float = 0.99
+    noises: tuple[float, ...] = tuple(NOISES)
 
 
 SMALL = Scale(
@@ -134,8 +137,7 @@ def estimators(name: str, problem: str, scale: Scale) -> dict[str, StateWeights]
     label = "occupancy" if model.paired else "occupancy, unpaired"
     if successor == "logged":
         return {label: model}
-    noises = {"": 1.0, ", half noise": 0.5, ", mean model": 0.0}
-    return {label + words: replace(model, noise=noise) for words, noise in noises.items()}
+    return {label + NOISES[noise]: replace(model, noise=noise) for noise in scale.noises}
 
 
 @dataclass(frozen=True)
@@ -535,6 +537,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--shifts", nargs="+", type=float, default=SHIFTS)
     parser.add_argument("--steps", type=int)
     parser.add_argument("--seeds", type=int)
+    parser.add_argument("--noises", type=float, nargs="+", choices=tuple(NOISES), help="of the model (default: all)")
     parser.add_argument("--small", action="store_true", help="a few steps of tiny networks, to see that it runs")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
     parser.add_argument("--cost", type=int, default=0, metavar="MEMBERS", help="time CQL with each estimator instead")
@@ -545,7 +548,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_text(options.out / f"cost-{options.cost}.json", json.dumps(timed, indent=1) + "\n")
         print("\n".join(f"{row['column']:10s} {1e3 * row['seconds']:8.3f} ms  {row['times CQL']:.2f}" for row in timed))
         return
-    changes = {name: value for name in ("steps", "seeds") if (value := getattr(options, name)) is not None}
+    given = {name: getattr(options, name) for name in ("steps", "seeds", "noises")}
+    changes = {name: tuple(value) if name == "noises" else value for name, value in given.items() if value is not None}
     scale = replace(SMALL if options.small else Scale(), **changes)
     rows = bench(
         options.problems, options.estimators, options.shifts, scale, options.out, options.policies, options.limit
