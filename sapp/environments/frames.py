@@ -170,9 +170,12 @@ def explorer(seed: int) -> np.random.Generator:
 
 
 def noisy(
-    action: npt.ArrayLike, environment: FrameEnvironment, random: np.random.Generator, epsilon: float
+    action: npt.ArrayLike,
+    environment: FrameEnvironment,
+    random: np.random.Generator,
+    epsilon: float | npt.NDArray[np.floating],
 ) -> npt.NDArray[np.int64]:
-    """Actions with each replaced by a uniformly random one with chance ε; checks what the policy gave."""
+    """Actions with each replaced by a uniformly random one with chance ε (of all rows, or [count]); checks them."""
     chosen = np.array(action)
     count = len(environment.lives)
     if chosen.shape != (count,) or chosen.dtype.kind not in "iu":

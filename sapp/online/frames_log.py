@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -182,7 +182,7 @@ def log_policy(
     act: Act,
     environment: FrameEnvironment,
     steps: int,
-    epsilon: float,
+    epsilon: float | Sequence[float],
     seed: int,
     folder: str | Path,
     *,
@@ -191,6 +191,7 @@ def log_policy(
     shard_rows: int = SHARD_ROWS,
     name: str | None = None,
     provenance: Mapping[str, Any] | None = None,
+    threads: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Path:
     """Log a policy with ε-noise into a DQN-Replay folder.
@@ -202,7 +203,8 @@ def log_policy(
         act: stacks uint8 [rows, stack, H, W] → actions [rows].
         environment: where; its rows are reset.
         steps: to log, in all.
-        epsilon: chance of a uniformly random action.
+        epsilon: chance of a uniformly random action; where there are several, rows take them in turn, so that each has
+            an equal share of the steps.
         seed: of the starts, the environment's noise and the random actions.
         folder: to write to.
         rows: played side by side.
@@ -210,20 +212,29 @@ def log_policy(
         shard_rows: rows of a shard at most.
         name: of the log.
         provenance: how it was made, as JSON; the environment, ε, seed and steps are added.
+        threads: that compress.
         progress: called after each step with the number of steps so far.
     """
     if steps < 1 or rows < 1:
         raise SappError(f"{folder}: steps and rows must be at least 1")
-    check_epsilon(epsilon)
-    notes = {"policy": "given", "epsilon": epsilon, "seed": seed, "rows": rows, **(provenance or {})}
     rows = min(rows, steps)
+    levels = np.atleast_1d(np.asarray(epsilon, float))
+    for level in levels:
+        check_epsilon(level)
+    if levels.size == 0 or rows % levels.size:
+        raise SappError(f"{folder}: {rows} rows cannot share {levels.size} values of epsilon evenly")
+    chances = np.tile(levels, rows // levels.size)
+    noise = levels.tolist() if np.ndim(epsilon) else float(levels[0])
+    notes = {"policy": "given", "epsilon": noise, "seed": seed, "rows": rows, **(provenance or {})}
     frames = environment.reset(rows, seed)
     random = explorer(seed)
     stacks = Stacker(rows, environment.frame_shape, stack)
     stacks.start(frames)
-    with FramesLog(folder, environment, rows, stack=stack, shard_rows=shard_rows, name=name, provenance=notes) as log:
+    with FramesLog(
+        folder, environment, rows, stack=stack, shard_rows=shard_rows, name=name, provenance=notes, threads=threads
+    ) as log:
         while log.steps < steps:
-            action = noisy(act(stacks.stacks), environment, random, epsilon)
+            action = noisy(act(stacks.stacks), environment, random, chances)
             following, reward, terminal = environment.step(action)
             log.add(frames, action, reward, terminal, environment.truncated, environment.gain)
             frames = following

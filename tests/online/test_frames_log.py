@@ -57,6 +57,20 @@ def test_noise_changes_as_many_actions_as_it_should(tmp_path):
     assert changed.mean() == pytest.approx(0.3 * 2 / 3, abs=0.03)
 
 
+def test_rows_share_several_strengths_of_noise_evenly(tmp_path):
+    data = load_dqn_replay(log_policy(wander, Catch(balls=100), 8000, (0.0, 0.9), 0, tmp_path / "log", rows=4))
+    changed = data.action != wander(data.stacks(np.arange(data.size)))
+    # a row plays one long episode after the other: each episode has one ε
+    episodes = zip(data.episode_starts, data.episode_ends, strict=True)
+    shares = np.array([changed[start : end + 1].mean() for start, end in episodes])
+    lengths = data.episode_lengths
+    assert lengths[shares == 0].sum() == 4000
+    assert shares[shares > 0] == pytest.approx(np.full((shares > 0).sum(), 0.6), abs=0.06)
+    assert data.provenance["made"]["epsilon"] == [0.0, 0.9]
+    with pytest.raises(SappError, match="3 rows cannot share 2 values of epsilon evenly"):
+        log_policy(wander, Catch(), 44, (0.0, 0.5), 0, tmp_path / "uneven", rows=3)
+
+
 def test_episodes_come_in_the_order_they_end_and_rewards_are_clipped(tmp_path):
     game = Catch()
     with FramesLog(tmp_path / "log", game, 2, threads=2) as log:
