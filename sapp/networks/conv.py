@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from sapp.errors import SappError
-from sapp.networks.mlp import LAX_PRECISION, Linear, Precision, check_precision
+from sapp.networks.mlp import LAX_PRECISION, Linear, Precision, Start, check_precision
 from sapp.networks.scores import MLPScores, Scores
 from sapp.spec import Spec
 
@@ -20,7 +20,7 @@ Method = Literal["patches", "conv"]
 
 
 class Conv(eqx.Module):
-    """Convolution with valid padding over images [B, H, W, C], initialised as PyTorch's: uniform in ±1/√fan_in.
+    """Convolution with valid padding over images [B, H, W, C], initialised as ``Linear`` is.
 
     Members of a population have weights of their own. ``vmap`` makes a grouped convolution of theirs, which libraries
     compute slowly; patches times weights becomes a batched matrix product, which they compute well.
@@ -32,9 +32,10 @@ class Conv(eqx.Module):
     method: Method = eqx.field(static=True)
 
     def __init__(
-        self, key: Array, inputs: int, outputs: int, kernel: int, stride: int, method: Method = "patches"
-    ) -> None:
-        self.linear = Linear(key, kernel * kernel * inputs, outputs)
+        self, key: Array, inputs: int, outputs: int, kernel: int, stride: int, method: Method = "patches",
+        start: Start = "torch",
+    ) -> None:  # fmt: skip
+        self.linear = Linear(key, kernel * kernel * inputs, outputs, start=start)
         self.kernel, self.stride, self.method = kernel, stride, method
 
     def __call__(self, x: Array, precision: Precision) -> Array:
@@ -147,11 +148,14 @@ class ConvScores(eqx.Module):
     features: int = eqx.field(static=True, default=512)
     precision: Precision = eqx.field(static=True, default="float32")
     method: Method = eqx.field(static=True, default="patches")
+    start: Start = eqx.field(static=True, default="torch")
 
     def __check_init__(self) -> None:
         check_precision(self.precision)
         if self.method not in get_args(Method):
             raise SappError(f"ConvScores: method {self.method!r} is unknown: use patches or conv")
+        if self.start not in get_args(Start):
+            raise SappError(f"ConvScores: start {self.start!r} is unknown: use torch or he")
         if min(*self.channels, *self.kernels, *self.strides, self.features) < 1:
             raise SappError("ConvScores: channels, kernels, strides and features must be 1 or more")
 
@@ -169,10 +173,11 @@ class ConvScores(eqx.Module):
                     f"ConvScores: frames of {frame[1]} by {frame[2]} are too small for kernels "
                     f"{list(self.kernels)} at strides {list(self.strides)}; use smaller ones"
                 )
-            layers.append(Conv(layer_key, inputs, outputs, kernel, stride, self.method))
+            layers.append(Conv(layer_key, inputs, outputs, kernel, stride, self.method, self.start))
             height, width = output_size(height, kernel, stride), output_size(width, kernel, stride)
             inputs = outputs
-        return Encoder(tuple(layers), Linear(keys[-1], height * width * inputs, self.features), self.precision)
+        dense = Linear(keys[-1], height * width * inputs, self.features, start=self.start)
+        return Encoder(tuple(layers), dense, self.precision)
 
     def build(self, key: Array, spec: Spec, heads: int = 1) -> Any:
         """A fresh network for a problem of frames."""
@@ -194,6 +199,7 @@ class DefaultScores(eqx.Module):
         features: width of the dense layer after the convolutions.
         precision: of matrix products: float32, tf32 or bf16.
         method: how convolutions are computed: patches (as matrix products) or conv.
+        start: initial weights of the encoder: torch (PyTorch's) or he (larger; escapes the flat start of Pong sooner).
     """
 
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
@@ -203,6 +209,7 @@ class DefaultScores(eqx.Module):
     features: int = eqx.field(static=True, default=512)
     precision: Precision = eqx.field(static=True, default="float32")
     method: Method = eqx.field(static=True, default="patches")
+    start: Start = eqx.field(static=True, default="torch")
 
     def __check_init__(self) -> None:
         self._vectors(), self._frames()
@@ -211,7 +218,9 @@ class DefaultScores(eqx.Module):
         return MLPScores(self.hidden, self.precision)
 
     def _frames(self) -> ConvScores:
-        return ConvScores(self.channels, self.kernels, self.strides, self.features, self.precision, self.method)
+        return ConvScores(
+            self.channels, self.kernels, self.strides, self.features, self.precision, self.method, self.start
+        )
 
     def build(self, key: Array, spec: Spec, heads: int = 1) -> Any:
         """A fresh network for a problem of either kind."""

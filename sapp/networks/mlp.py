@@ -33,17 +33,24 @@ def matmul(x: Array, weight: Array, precision: Precision) -> Array:
     return jnp.matmul(x, weight, precision=LAX_PRECISION[precision])
 
 
+Start = Literal["torch", "he"]
+"""How a layer begins: weight and bias uniform in ±1/√fan_in, as PyTorch has it; or weights in ±√6/√fan_in and no bias,
+which keeps the size of what passes through ReLUs (He and others, 2015)."""
+
+
 class Linear(eqx.Module):
-    """Affine map with PyTorch's default initialisation: weight and bias uniform in ±1/√fan_in."""
+    """Affine map, by default with PyTorch's initialisation: weight and bias uniform in ±scale/√fan_in."""
 
     weight: Array
     bias: Array
 
-    def __init__(self, key: Array, inputs: int, outputs: int, scale: float = 1.0) -> None:
-        bound = scale / inputs**0.5
+    def __init__(self, key: Array, inputs: int, outputs: int, scale: float = 1.0, start: Start = "torch") -> None:
+        bound = (6.0**0.5 if start == "he" else 1.0) * scale / inputs**0.5
         weight_key, bias_key = jax.random.split(key)
         self.weight = jax.random.uniform(weight_key, (inputs, outputs), minval=-bound, maxval=bound)
-        self.bias = jax.random.uniform(bias_key, (outputs,), minval=-bound, maxval=bound)
+        self.bias = jnp.zeros(outputs)
+        if start == "torch":
+            self.bias = jax.random.uniform(bias_key, (outputs,), minval=-bound, maxval=bound)
 
     def __call__(self, x: Array, precision: Precision) -> Array:
         """Apply to the last axis of ``x``."""

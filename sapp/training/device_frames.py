@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from sapp.data.frames import stacked
+from sapp.errors import SappError
 from sapp.spec import Batch, Spec
 
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 28
 """Bytes brought to the device at a time: a memory map is never read as a whole."""
+
+LARGE = 1 << 31
+"""Bytes beyond which an address does not fit into 32 bits: what was uploaded is then compared with what was sent."""
+
+COMPARED = 257
+"""Rows of that comparison, spread evenly."""
 
 
 class DeviceFrames(eqx.Module):
@@ -136,12 +143,33 @@ def upload(parts: Sequence[np.ndarray]) -> Array:
             block = jnp.asarray(np.ascontiguousarray(part[first : first + rows]))
             buffer = _put(buffer, block, jnp.int32(place))
             place += len(block)
+    if buffer.size > LARGE:
+        _compare(buffer, parts)
     return buffer
+
+
+def _compare(buffer: Array, parts: Sequence[np.ndarray]) -> None:
+    """Refuse a buffer whose rows are not those that were sent: training would go on and learn nothing."""
+    rows = np.unique(np.linspace(0, len(buffer) - 1, COMPARED).astype(np.int32))
+    part = np.searchsorted(np.cumsum([len(each) for each in parts]), rows, side="right")
+    first = np.cumsum([0, *(len(each) for each in parts)])
+    sent = np.stack([parts[number][row - first[number]] for number, row in zip(part, rows, strict=True)])
+    wrong = np.flatnonzero((np.asarray(_rows(buffer, jnp.asarray(rows))) != sent).any((1, 2)))
+    if len(wrong):
+        raise SappError(
+            f"{len(wrong)} of {len(rows)} frames compared did not arrive on the device as they were sent (row "
+            f"{rows[wrong[0]]:,} first): train with --stream, which leaves frames on the host"
+        )
 
 
 @partial(jax.jit, donate_argnums=0)
 def _put(buffer: Array, block: Array, first: Array) -> Array:
     return jax.lax.dynamic_update_slice_in_dim(buffer, block, first, axis=0)
+
+
+@jax.jit
+def _rows(buffer: Array, rows: Array) -> Array:
+    return buffer[rows]
 
 
 def frame_spec(dataset: FrameDataset) -> Spec:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -109,7 +111,30 @@ def test_one_default_serves_vectors_and_frames() -> None:
     assert algorithm.network.channels == (4, 4)
 
 
+def test_an_encoder_by_he_keeps_the_size_of_what_passes_through_it() -> None:
+    """Pixels of ±1 around zero go in; PyTorch's start loses a factor of about √6 a layer."""
+    spec = Spec(4 * 84 * 84, 6, jnp.float32(0), jnp.float32(1), True, frame=(4, 84, 84))
+    pixels = jnp.asarray(np.random.default_rng(0).choice([-1.0, 1.0], (2, 84, 84, 4)), jnp.float32)
+
+    def sizes(start: Any) -> list[float]:
+        network = DefaultScores(start=start).build(jax.random.PRNGKey(0), spec)
+        x, found = pixels, []
+        for layer in network.encoder.layers:
+            x = jax.nn.relu(layer(x, "float32"))
+            found.append(float(jnp.sqrt(jnp.mean(jnp.square(x)))))
+        assert (start == "he") == bool((network.encoder.dense.bias == 0).all())
+        assert network.head.linear.bias.any()  # the head begins as PyTorch's in both
+        return found
+
+    assert sizes("he") == pytest.approx([1.0, 1.0, 1.0], rel=0.25)
+    shrunk = sizes("torch")
+    assert shrunk[0] > 1.4 * shrunk[1] > 1.4 * 1.4 * shrunk[2]
+    assert shrunk[0] < 0.5
+
+
 def test_what_cannot_be_built_is_said() -> None:
+    with pytest.raises(SappError, match="start 'large' is unknown: use torch or he"):
+        DefaultScores(start="large")  # type: ignore[arg-type]
     small = Spec(4 * 20 * 20, 2, jnp.float32(0), jnp.float32(1), True, frame=(4, 20, 20))
     with pytest.raises(SappError, match=r"20 by 20 are too small for kernels \[8, 4, 3\]"):
         ConvScores().build(jax.random.PRNGKey(0), small)

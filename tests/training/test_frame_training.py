@@ -21,7 +21,7 @@ from sapp.data.frames import FrameDataset
 from sapp.environments.catch import behaviour_logs
 from sapp.errors import SappError
 from sapp.ratios import DualDICE, LogMinMax, Uniform, control
-from sapp.training import Run, beside
+from sapp.training import Run, beside, device_frames
 from sapp.training import loop as loop_module
 from sapp.training import streaming as streaming_module
 from sapp.training.device_frames import DeviceFrames, frame_spec
@@ -70,6 +70,19 @@ def test_batches_are_the_hosts_and_leave_out_what_has_no_successor() -> None:
 
 
 # A game solved from the logs of a mediocre player
+
+
+def test_large_uploads_are_compared_with_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that went elsewhere (an address cut to 32 bits) are found, whichever part they are of."""
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(0, 256, (size, 3, 2)).astype(np.uint8) for size in (40, 70)]
+    monkeypatch.setattr(device_frames, "LARGE", 100)
+    monkeypatch.setattr(device_frames, "BLOCK", 6 * 8)
+    np.testing.assert_array_equal(device_frames.upload(parts), np.concatenate(parts))
+    put = device_frames._put
+    monkeypatch.setattr(device_frames, "_put", lambda buffer, block, first: put(buffer, block, first % 64))
+    with pytest.raises(SappError, match=r"did not arrive on the device as they were sent \(row 0 first\).*--stream"):
+        device_frames.upload(parts)
 
 
 @pytest.mark.usefixtures("long_training")
