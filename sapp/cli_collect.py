@@ -12,6 +12,9 @@ from sapp.cli_console import console
 from sapp.cli_data import whole_number
 from sapp.errors import SappError
 
+Place = tuple[str, int, Path | None]
+"""An environment, a seed and the folder of its run."""
+
 _COLLECT = """Train SAC online and keep what offline learning needs: policy snapshots and the true replay buffer.
 
 ENV is hopper, halfcheetah or walker2d (with D4RL's physics), point, or any Gymnasium id with real-valued observations
@@ -27,11 +30,15 @@ With --algorithm dqn, ENV is an Atari game such as ALE/Pong-v5 (or catch), and t
 that was played in DQN-Replay's own layout, the network at the end and metrics.csv. DQN's hyper-parameters are options
 too: --lr 2.5e-4 --optimiser rmsprop.
 
+With --policy nothing is learned: a game is played by a policy that is there already (an npz file, the folder of an
+online DQN, or of a training run on frames) with as many steps at each --epsilon, and logged in the same layout.
+
 \b
 Examples:
   sapp collect Pendulum-v1 --steps 10_000 --hidden 64,64 --out runs/pendulum
   sapp collect hopper --steps 1_000_000 --seeds 3
   sapp collect ALE/Pong-v5 --algorithm dqn --steps 1_000_000
+  sapp collect ALE/Pong-v5 --policy runs/dqn-pong --epsilon 0.01,0.1,0.3,1 --steps 500_000
   sapp collect --resume runs/pendulum
 """
 
@@ -56,6 +63,15 @@ def collect(
     decay: Annotated[
         str, typer.Option("--epsilon-decay", help="dqn: steps over which random actions fall from 1 to 0.01.")
     ] = "250_000",
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="Play this policy of frames instead: a file or a folder.")
+    ] = None,
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", help="With --policy: chance of a random action; several share the steps.")
+    ] = "0.01",
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="With --policy: of a file's softmax; lower is more decided.")
+    ] = 1.0,
     capacity: Annotated[str, typer.Option("--capacity", help="dqn: steps in the replay ring.")] = "1_000_000",
     update_period: Annotated[int, typer.Option("--update-period", help="dqn: steps for each update.")] = 4,
     snapshots: Annotated[int, typer.Option("--snapshots", help="Policies to keep of each seed.")] = 20,
@@ -89,6 +105,15 @@ def collect(
     if resume is not None and (environments or changes):
         raise SappError("--resume continues a run as it was planned; leave environments and hyper-parameters out")
 
+    if policy is not None:
+        if resume is not None or changes:
+            raise SappError("--policy learns nothing: leave --resume and hyper-parameters out")
+        given: dict[str, Any] = {
+            "steps": whole_number("--steps", steps), "epsilon": _chances(epsilon), "temperature": temperature,
+            "rows": rows or 64, "threads": threads,
+        }  # fmt: skip
+        _play_given(_runs(environments, _seeds(seeds), out), policy, given, quiet)
+        return
     if algorithm not in ("sac", "dqn"):
         raise SappError(f"--algorithm {algorithm!r} is unknown: use sac, or dqn for images")
     if algorithm == "dqn":
@@ -104,11 +129,7 @@ def collect(
             "capacity": whole_number("--capacity", capacity), "exploration": schedule, "threads": threads,
             "time_limit": time_limit, "progress": not quiet,
         }  # fmt: skip
-        numbers = _seeds(seeds)
-        _collect_dqn(
-            environments, range(numbers) if isinstance(numbers, int) else numbers, changes, options, out,
-            eval_episodes, quiet,
-        )  # fmt: skip
+        _collect_dqn(_runs(environments, _seeds(seeds), out), changes, options, eval_episodes, quiet)
         return
 
     from sapp import online
@@ -154,25 +175,59 @@ def collect(
     print(f"Run: {run.path}")
 
 
+def _runs(environments: Sequence[str], seeds: int | Sequence[int], out: Path | None) -> list[Place]:
+    """Game by game and seed by seed; where there are several, each has a folder of its own in ``out``."""
+    numbers = range(seeds) if isinstance(seeds, int) else seeds
+    several = len(environments) * len(numbers) > 1
+    return [
+        (name, seed, out / f"{name.replace('/', '-')}-{seed}" if out is not None and several else out)
+        for name in environments
+        for seed in numbers
+    ]
+
+
 def _collect_dqn(
-    environments: Sequence[str], seeds: Sequence[int], changes: dict[str, Any], options: dict[str, Any],
-    out: Path | None, episodes: int, quiet: bool,
-) -> None:  # fmt: skip
-    """``sapp.online.dqn.train(environment, ...)``, game by game and seed by seed."""
+    places: Sequence[Place], changes: dict[str, Any], options: dict[str, Any], episodes: int, quiet: bool
+) -> None:
+    """``sapp.online.dqn.train(environment, ...)`` at each place."""
     from sapp.config import override
     from sapp.online import dqn
 
     algorithm = override(dqn.dopamine_dqn(), changes)
-    several = len(environments) * len(seeds) > 1
-    for environment in environments:
-        for seed in seeds:
-            folder = out / f"{environment.replace('/', '-')}-{seed}" if out is not None and several else out
-            run = dqn.train(environment, algorithm=algorithm, seed=seed, out=folder, **options)
-            if episodes and not quiet:
-                found = run.play(episodes).returns
-                print(f"Return of the last network: {found.mean():.1f} over {episodes} episodes, epsilon 0.001")
-            print(f"Data: {run.log}")
-            print(f"Run: {run.path}")
+    for environment, seed, folder in places:
+        run = dqn.train(environment, algorithm=algorithm, seed=seed, out=folder, **options)
+        if episodes and not quiet:
+            found = run.play(episodes).returns
+            print(f"Return of the last network: {found.mean():.1f} over {episodes} episodes, epsilon 0.001")
+        print(f"Data: {run.log}")
+        print(f"Run: {run.path}")
+
+
+def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], quiet: bool) -> None:
+    """``sapp.online.given.log_given(environment, policy, ...)`` at each place."""
+    from sapp.environments import is_frames
+    from sapp.online.given import log_given
+    from sapp.training.progress import Silent, Terminal
+
+    if other := [environment for environment, *_ in places if not is_frames(environment)]:
+        raise SappError(f"{other[0]} has no frames: --policy is for image games such as ALE/Pong-v5")
+    steps = options["steps"]
+    for environment, seed, folder in places:
+        with Silent() if quiet else Terminal(steps, 1) as view:
+
+            def show(step: int, view: Any = view) -> None:
+                view.update(min(step, steps), "playing")
+
+            log = log_given(environment, policy, seed=seed, out=folder, progress=show, **options)
+        print(f"Data: {log}")
+
+
+def _chances(text: str) -> list[float] | float:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise SappError(f"--epsilon {text!r}: give a chance such as 0.1, or several: 0.01,0.1,1") from None
+    return found if len(found) > 1 else found[0]
 
 
 def _print(run: Any, found: list[dict[str, Any]]) -> None:
