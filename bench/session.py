@@ -1,14 +1,15 @@
 """A list of measurements within a fixed time on a machine: one after another, each ended in time, all kept.
 
-    python bench/session.py bench/plans/precision.toml --out runs/session --seconds 1600 --set policies=POLICIES
+    python bench/session.py bench/plans/skewed.toml --out runs/session --seconds 1600 --set policies=POLICIES
     python bench/session.py ... --detach --wait 570 --collect results.tgz      # where a command must return early
 
-A plan is TOML: ``[[job]]`` tables with ``name``, ``command`` (a list of words), and if wanted ``at_most`` (seconds),
-``beside`` (runs next to the following ones: data made by the processor), ``needs`` (names of jobs that must have
-succeeded; it waits for them) and ``environment``. In words and values {python}, {out} (the folder of all jobs), {bench}
-and what ``--set`` names are filled in, and {seconds} or {minutes}: what the job may use. A job that is given less than
-``at_least`` seconds is left out. Its output is ``OUT/NAME.log``; one that overruns by 30 seconds is interrupted, then
-killed. ``OUT/session.log`` says what ran when. Called again with the same --out, finished jobs are not run again.
+Several plans are one: their jobs follow each other. A plan is TOML: ``[[job]]`` tables with ``name``, ``command`` (a list
+of words), and if wanted ``at_most`` (seconds), ``beside`` (runs next to the following ones: data made by the processor),
+``needs`` (names of jobs that must have succeeded; it waits for them, which holds up the following ones unless it is
+beside) and ``environment``. In words and values {python}, {out} (the folder of all jobs), {bench} and what ``--set``
+names are filled in, and {seconds} or {minutes}: what the job may use. A job that is given less than ``at_least`` seconds
+is left out. Its output is ``OUT/NAME.log``; one that overruns by 30 seconds is interrupted, then killed.
+``OUT/session.log`` says what ran when. Called again with the same --out, finished jobs are not run again.
 
 ``--detach`` starts the session in the background unless it runs already, ``--wait`` waits so long for its end, and
 ``--collect`` packs every small text file of OUT (no checkpoints, no data).
@@ -24,10 +25,12 @@ import sys
 import tarfile
 import time
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 GRACE = 30.0
+POLL = 0.2
 TEXTS = (".log", ".csv", ".json", ".jsonl", ".md", ".txt")
 LARGEST = 8 * 2**20
 
@@ -49,6 +52,7 @@ class Running:
     process: subprocess.Popen
     until: float
     began: float
+    warned: bool = False
 
 
 class Session:
@@ -70,27 +74,38 @@ class Session:
         return (self.out / f"{name}.done").exists()
 
     def run(self) -> None:
-        for job in self.jobs:
-            if self.done(job.name):
-                continue
-            for name in job.needs:
-                if name in self.running:
-                    self.finish(name)
-            if missing := [name for name in job.needs if not self.done(name)]:
-                self.say(f"{job.name}: left out, {', '.join(missing)} failed")
-                continue
-            left = min(job.at_most, self.end - time.monotonic() - GRACE)
-            if left < job.at_least:
-                self.say(f"{job.name}: left out, {max(0.0, left):.0f} s are too few")
-                continue
-            self.start(job, left)
-            if not job.beside:
-                self.finish(job.name)
-        for name in list(self.running):
-            self.finish(name)
+        waiting = [job for job in self.jobs if not self.done(job.name)]
+        while waiting or self.running:
+            for name in list(self.running):
+                self.look_after(name)
+            waiting = self.start_what_can(waiting)
+            time.sleep(POLL)
         self.say("session over")
 
-    def start(self, job: Job, seconds: float) -> None:
+    def start_what_can(self, waiting: list[Job]) -> list[Job]:
+        """Start jobs in their order, and return those that must wait longer.
+
+        One that runs beside others and waits for what it needs holds up nobody; any other holds up all that follow it.
+        """
+        left_waiting: list[Job] = []
+        for number, job in enumerate(waiting):
+            needed = {name for name in job.needs if not self.done(name)}
+            coming = needed & (self.running.keys() | {other.name for other in left_waiting})
+            if not job.beside and (coming or any(not running.job.beside for running in self.running.values())):
+                return left_waiting + waiting[number:]
+            if coming:
+                left_waiting.append(job)
+            elif needed:
+                self.say(f"{job.name}: left out, {', '.join(sorted(needed))} failed")
+            else:
+                self.start(job)
+        return left_waiting
+
+    def start(self, job: Job) -> None:
+        seconds = min(job.at_most, self.end - time.monotonic() - GRACE)
+        if seconds < job.at_least:
+            self.say(f"{job.name}: left out, {max(0.0, seconds):.0f} s are too few")
+            return
         words = self.words | {"seconds": f"{seconds:.0f}", "minutes": f"{seconds / 60.0:.3f}"}
         filled = [word.format(**words) for word in job.command]
         extra = {name: value.format(**words) for name, value in job.environment.items()}
@@ -100,31 +115,31 @@ class Session:
         now = time.monotonic()
         self.running[job.name] = Running(job, process, now + seconds + GRACE, now)
 
-    def finish(self, name: str) -> None:
-        mine = self.running.pop(name)
-        code = self._wait(mine)
+    def look_after(self, name: str) -> None:
+        """Note a job that has ended; one whose time is over gets SIGINT (experiments save), then SIGKILL."""
+        mine = self.running[name]
+        code = mine.process.poll()
+        if code is None:
+            if time.monotonic() > mine.until:
+                mine.process.send_signal(signal.SIGKILL if mine.warned else signal.SIGINT)
+                mine.warned, mine.until = True, time.monotonic() + GRACE
+            return
+        del self.running[name]
         if code == 0:
             (self.out / f"{name}.done").touch()
         self.say(f"{name}: {'done' if code == 0 else f'failed ({code})'} after {time.monotonic() - mine.began:.0f} s")
 
-    @staticmethod
-    def _wait(mine: Running) -> int:
-        """Its exit status; SIGINT when its time is over (experiments save), SIGKILL if that does not help."""
-        for sign in (signal.SIGINT, signal.SIGKILL):
-            try:
-                return mine.process.wait(max(0.1, mine.until - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                mine.process.send_signal(sign)
-                mine.until = time.monotonic() + GRACE
-        return mine.process.wait()
 
-
-def read_plan(path: Path) -> list[Job]:
-    jobs = [Job(**table) for table in tomllib.loads(path.read_text(encoding="utf-8"))["job"]]
-    names = [job.name for job in jobs]
-    for number, job in enumerate(jobs):
-        if unknown := [name for name in job.needs if name not in names[:number]]:
-            raise SystemExit(f"{path}: {job.name} needs {unknown[0]}, which no job before it is")
+def read_plans(paths: Sequence[Path]) -> list[Job]:
+    jobs: list[Job] = []
+    for path in paths:
+        for table in tomllib.loads(path.read_text(encoding="utf-8"))["job"]:
+            job, names = Job(**table), [earlier.name for earlier in jobs]
+            if job.name in names:
+                raise SystemExit(f"{path}: {job.name} is the name of two jobs")
+            if unknown := [name for name in job.needs if name not in names]:
+                raise SystemExit(f"{path}: {job.name} needs {unknown[0]}, which no job before it is")
+            jobs.append(job)
     return jobs
 
 
@@ -137,7 +152,7 @@ def collect(out: Path, archive: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("plan", type=Path)
+    parser.add_argument("plan", type=Path, nargs="+")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="for everything (default: no limit)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a word of the plan")
@@ -145,7 +160,7 @@ def main() -> None:
     parser.add_argument("--wait", type=float, default=0.0, help="with --detach: seconds to wait for its end")
     parser.add_argument("--collect", type=Path, help="archive for the text files found in OUT at the end")
     options = parser.parse_args()
-    jobs = read_plan(options.plan)
+    jobs = read_plans(options.plan)
     if options.detach:
         wait_for(options)
     else:
@@ -162,7 +177,7 @@ def wait_for(options: argparse.Namespace) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     mark = options.out / "session.pid"
     if not mark.exists():
-        own = [sys.executable, str(Path(__file__).resolve()), str(options.plan), "--out", str(options.out),
+        own = [sys.executable, str(Path(__file__).resolve()), *map(str, options.plan), "--out", str(options.out),
                "--seconds", str(options.seconds)]  # fmt: skip
         own += [word for pair in options.set for word in ("--set", pair)]
         with (options.out / "session.out").open("a") as log:

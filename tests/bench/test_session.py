@@ -25,7 +25,7 @@ def run(session: ModuleType, plan: str, out: Path, seconds: float) -> list[str]:
     file = out.parent / "plan.toml"
     file.write_text(plan)
     words = {"python": sys.executable, "out": str(out), "bench": str(BENCH)}
-    session.Session(session.read_plan(file), out, time.monotonic() + seconds, words).run()
+    session.Session(session.read_plans([file]), out, time.monotonic() + seconds, words).run()
     return [line.split(" s  ", 1)[1] for line in (out / "session.log").read_text().splitlines()]
 
 
@@ -91,13 +91,33 @@ def test_a_plan_cannot_need_what_comes_later(session: ModuleType, tmp_path: Path
     file = tmp_path / "plan.toml"
     file.write_text('[[job]]\nname = "a"\ncommand = ["true"]\nneeds = ["b"]\n')
     with pytest.raises(SystemExit, match="a needs b"):
-        session.read_plan(file)
+        session.read_plans([file])
+
+
+def test_two_plans_are_one_and_what_waits_beside_holds_up_nobody(session: ModuleType, tmp_path: Path) -> None:
+    first, second = tmp_path / "one.toml", tmp_path / "two.toml"
+    sleep = """command = ["{python}", "-c", "import time; time.sleep(%s)"]\n"""
+    first.write_text(
+        '[[job]]\nname = "log"\nbeside = true\n' + sleep % 1.5
+        + '[[job]]\nname = "train"\nbeside = true\nneeds = ["log"]\n' + sleep % 0.1
+    )  # fmt: skip
+    second.write_text('[[job]]\nname = "quick"\n' + sleep % 0.1 + '[[job]]\nname = "last"\n' + sleep % 2.5)
+    jobs = session.read_plans([first, second])
+    session.Session(jobs, tmp_path / "out", time.monotonic() + 100.0, {"python": sys.executable}).run()
+    said = [line.split(" s  ", 1)[1] for line in (tmp_path / "out" / "session.log").read_text().splitlines()]
+    order = [line.split(",")[0].split(" after")[0] for line in said]
+    assert order == [
+        "log: begins", "quick: begins", "quick: done", "last: begins", "log: done", "train: begins", "train: done",
+        "last: done", "session over",
+    ]  # fmt: skip
+    with pytest.raises(SystemExit, match="quick is the name of two jobs"):
+        session.read_plans([second, second])
 
 
 @pytest.mark.parametrize("path", sorted((BENCH / "plans").glob("*.toml")), ids=lambda path: path.stem)
 def test_every_plan_can_be_read_and_names_modules_that_exist(session: ModuleType, path: Path) -> None:
-    words = dict.fromkeys(("python", "out", "bench", "seconds", "minutes", "policies", "peer"), "x")
-    for job in session.read_plan(path):
+    words = dict.fromkeys(("python", "out", "bench", "seconds", "minutes", "policies", "players", "peer"), "x")
+    for job in session.read_plans([path]):
         filled = [word.format(**words) for word in job.command]
         if "-m" in filled:
             assert importlib.util.find_spec(filled[filled.index("-m") + 1]) is not None
