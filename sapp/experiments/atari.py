@@ -1,12 +1,15 @@
-"""Atari by the paper's second half: logs of our own by online DQN, then CQL, SA-CQL, its controls and REM on them.
+"""Atari by the paper's second half: logs of our own, then CQL, SA-CQL, its controls and REM on them.
 
     python -m sapp.experiments.atari --out runs/atari --log-steps 500_000 --minutes 25 --set network.precision=bf16
+    python -m sapp.experiments.atari --out runs/atari --policies POLICIES --epsilons 0.01 0.1 0.3 1 --minutes 25
     python -m sapp.experiments.atari --out runs/atari --report
 
-First every game is played by an online DQN that logs its replay (Dopamine's protocol; ``OUT/logs``). Then one run
-trains the shared phases of SA-CQL (CQL alone, then the ratio of its policy), another REM for as many updates as the
-third, which forks the first into SA-CQL and all its controls, CQL among them. What is finished is not done again; what
-a time limit stopped goes on where it was. ``--part`` lets two processes train CQL's family and REM side by side.
+First every game is played by an online DQN that logs its replay (Dopamine's protocol; ``OUT/logs``), or, with
+``--policies``, by a policy of that folder (``*GAME*.npz``, see ``sapp.environments.frame_policies``) that draws from
+its softmax (at ``--temperature``), with as many steps at each of ``--epsilons``, the chance of a random action. Then
+one run trains the shared phases of SA-CQL (CQL alone, then the ratio of its policy), another REM for as many updates as
+the third, which forks the first into SA-CQL and all its controls, CQL among them. What is finished is not done again;
+what a time limit stopped goes on where it was. ``--part`` lets two processes train CQL's family and REM side by side.
 
 Of ``--minutes`` each run may use an even share of what is left; what the cheap ones leave is the fork's, the last. A
 run that its share stops is played once more (``stopped.csv``): ``--spare`` seconds are kept for that.
@@ -33,6 +36,7 @@ import numpy as np
 import sapp
 from sapp.algorithms.presets import preset
 from sapp.config import override
+from sapp.data.dqn_files import META
 from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
 from sapp.evaluation.statistics import seeds_and_episodes
@@ -42,6 +46,7 @@ from sapp.experiments.paper import TABLE_2
 from sapp.files import write_aside, write_text
 from sapp.online import dqn
 from sapp.online.frames_log import EPISODES
+from sapp.online.given import log_given
 from sapp.ratios import control
 from sapp.training.phases import Phase, plain_protocol
 from sapp.training.run import CONFIG, EVALUATIONS
@@ -84,19 +89,35 @@ def make_logs(options: argparse.Namespace) -> dict[str, Path]:
     folders = {}
     for game in options.games:
         folder = options.out / "logs" / game
-        if not (folder / dqn.CONFIG).is_file():
+        if not (folder / dqn.LOGS / EPISODES).is_file():
             began = time.monotonic()
-            run = dqn.train(
-                environment(game), steps=options.log_steps, seed=0, rows=options.log_rows,
-                algorithm=changed(dqn.dopamine_dqn(), options.settings),
-                exploration=dqn.Exploration(options.log_warm_up, options.log_decay),
-                capacity=min(1_000_000, max(options.log_steps, 20 * options.log_rows)), out=folder,
-                progress=False, time_limit=None if options.log_minutes is None else 60 * options.log_minutes,
-            )  # fmt: skip
-            took = time.monotonic() - began
-            print(f"{game}: logged {run.steps:,} steps in {took:.0f} s ({run.steps / took:,.0f} a second)", flush=True)
+            (log_dqn if options.policies is None else log_by_policy)(game, folder, options)
+            took, steps = time.monotonic() - began, sum(length for length, *_ in _episodes(folder))
+            print(f"{game}: logged {steps:,} steps in {took:.0f} s ({steps / took:,.0f} a second)", flush=True)
         folders[game] = folder
     return folders
+
+
+def log_dqn(game: str, folder: Path, options: argparse.Namespace) -> None:
+    """A game's log by a DQN that learns it."""
+    dqn.train(
+        environment(game), steps=options.log_steps, seed=0, rows=options.log_rows,
+        algorithm=changed(dqn.dopamine_dqn(), options.settings),
+        exploration=dqn.Exploration(options.log_warm_up, options.log_decay),
+        capacity=min(1_000_000, max(options.log_steps, 20 * options.log_rows)), out=folder,
+        progress=False, time_limit=None if options.log_minutes is None else 60 * options.log_minutes,
+    )  # fmt: skip
+
+
+def log_by_policy(game: str, folder: Path, options: argparse.Namespace) -> None:
+    """A game's log by a policy that is given, with noise of several strengths."""
+    found = sorted(options.policies.glob(f"*{game}*.npz"))
+    if not found:
+        raise SappError(f"{options.policies}: no policy of {game} (*{game}*.npz)")
+    log_given(
+        environment(game), found[0], steps=options.log_steps, epsilon=options.epsilons, rows=options.log_rows,
+        temperature=options.temperature, out=folder,
+    )  # fmt: skip
 
 
 def column(kind: str, settings: Mapping[str, Any], fallback: bool = True) -> Maker:
@@ -172,12 +193,12 @@ def report(out: Path, games: Sequence[str]) -> str:
     text = ["| game | column | seeds | updates | final | best | paper |", "|---|---|---|---|---|---|---|"]
     logs = []
     for game in games:
-        if not (out / "logs" / game / dqn.CONFIG).is_file():
+        folder = out / "logs" / game
+        if not (folder / dqn.LOGS / EPISODES).is_file():
             continue
-        config = json.loads((out / "logs" / game / dqn.CONFIG).read_text())
-        name = config["environment"].removeprefix("ALE/").removesuffix("-v5").lower()
-        mine = [row for row in rows if row["log"] == f"{name}-dqn-{config['seed']}"]
-        logs.append(_log_line(game, out / "logs" / game, config))
+        log = json.loads((folder / dqn.LOGS / META).read_text(encoding="utf-8"))
+        mine = [row for row in rows if row["log"] == log["name"]]
+        logs.append(_log_line(game, folder, log["provenance"]))
         for chosen in [*CONTROLS, REM_COLUMN]:
             curves = _curves([row for row in mine if row["column"] == chosen])
             for seed, curve in curves.items():
@@ -266,13 +287,22 @@ def _spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.4g} ± {np.std(values):.2g}"
 
 
-def _log_line(game: str, folder: Path, config: Mapping[str, Any]) -> str:
-    episodes = [row.split(",") for row in (folder / dqn.LOGS / EPISODES).read_text().splitlines()[1:]]
-    returns = np.array([float(row[2]) for row in episodes if row[3] == "terminal"] or [np.nan])
+def _episodes(folder: Path) -> list[tuple[int, float, bool]]:
+    """Length, true return, and whether it came to its end, of every episode of a log."""
+    rows = [row.split(",") for row in (folder / dqn.LOGS / EPISODES).read_text().splitlines()[1:]]
+    return [(int(row[0]), float(row[2]), row[3] == "terminal") for row in rows]
+
+
+def _log_line(game: str, folder: Path, made: Mapping[str, Any]) -> str:
+    episodes = _episodes(folder)
+    returns = np.array([gain for _, gain, ended in episodes if ended] or [np.nan])
     tail = returns[-max(1, len(returns) // 10) :]
+    # the return of a policy that learns depends on when; that of a given one does not
+    noise, over_time = made.get("epsilon"), f", {tail.mean():.4g} over the last tenth"
+    who = made["agent"] if noise is None else f"{made['agent']}, random actions {noise}"
     return (
-        f"- {game}: {config['steps_taken']:,} steps of an online DQN, {len(episodes):,} episodes; mean return "
-        f"{returns.mean():.4g} over all, {tail.mean():.4g} over the last tenth, best {returns.max():.4g}."
+        f"- {game}: {sum(length for length, *_ in episodes):,} steps of {who}, {len(episodes):,} episodes; mean return "
+        f"{returns.mean():.4g} over all{over_time if noise is None else ''}, best {returns.max():.4g}."
     )
 
 
@@ -287,7 +317,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--games", nargs="+", default=list(GAMES))
     parser.add_argument("--minutes", type=float, help="after the logs; stop then, everything saved (default: no limit)")
     parser.add_argument("--spare", type=float, default=0.0, help="seconds of the minutes to play what they stop")
-    parser.add_argument("--log-minutes", type=float, help="of each game's log; it ends there (default: no limit)")
+    parser.add_argument("--policies", type=Path, help="folder of given policies that play the logs (default: a DQN)")
+    parser.add_argument(
+        "--epsilons", type=float, nargs="+", default=[0.01, 0.1, 0.3, 1.0], help="with --policies: their noise"
+    )
+    parser.add_argument("--temperature", type=float, default=1.0, help="with --policies: of their softmax")
+    parser.add_argument("--log-minutes", type=float, help="of each DQN's log; it ends there (default: no limit)")
     parser.add_argument("--log-steps", type=_number, default=500_000, help="steps of each game's log")
     parser.add_argument("--log-rows", type=int, default=64, help="environments side by side")
     parser.add_argument("--log-warm-up", type=_number, default=20_000, help="random steps before the first update")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sapp.data.dqn_replay import save_dqn_replay
@@ -32,8 +33,8 @@ def write(path: Path, rows: list[tuple[int, str, float]]) -> None:
 def out(tmp_path: Path) -> Path:
     logs = tmp_path / "logs" / "Pong"
     (logs / "replay_logs").mkdir(parents=True)
-    config = {"environment": "ALE/Pong-v5", "seed": 0, "steps_taken": 640}
-    (logs / "config.json").write_text(json.dumps(config))
+    log = {"name": "pong-dqn-0", "provenance": {"agent": "online DQN"}}
+    (logs / "replay_logs" / "sapp.json").write_text(json.dumps(log))
     episodes = ["length,clipped_return,return,end", "10,-3,-21,terminal", "20,3,15,terminal", "5,1,1,timeout"]
     (logs / "replay_logs" / "episodes.csv").write_text("\n".join(episodes))
     (tmp_path / "shared").mkdir()
@@ -54,7 +55,7 @@ def test_final_and_best_by_hand(out: Path) -> None:
     assert "| Pong | CQL | 1 | 220 | -4 ± 0 | -2 ± 0 | 15.65 ± 2.2 |" in text
     # the checkpoint at which a time limit stopped a run is its last
     assert "| Pong | REM | 1 | 150 | 6 ± 0 | 7 ± 0 | 10.1 ± 3.3 |" in text
-    assert "640 steps of an online DQN, 3 episodes; mean return -3 over all, 15 over the last tenth, best 15" in text
+    assert "35 steps of online DQN, 3 episodes; mean return -3 over all, 15 over the last tenth, best 15" in text
     # seed 0 alone has both: 3 − (−4), and 5 − 7 after the 120 updates of both; paired episodes leave nothing over
     assert "| Pong | CQL | 220 | +7 (7 to 7) |" in text
     assert "| Pong | REM | 120 | -2 (-2 to -2) |" in text
@@ -79,6 +80,28 @@ def test_nothing_to_report_is_said(out: Path, tmp_path: Path) -> None:
     (out / "shared" / "config.json").unlink()
     with pytest.raises(SappError, match="how many updates came before"):
         report(out, ["Pong"])
+
+
+def test_given_policies_play_the_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shapes = {"c0": (2, 4, 4, 4), "f": (3, 72), "a": (3, 3)}
+    arrays = {f"{name}{kind}": np.zeros(shape[:size], np.float32)
+              for name, shape in shapes.items() for kind, size in (("w", 4), ("b", 1))}  # fmt: skip
+    np.savez(tmp_path / "a_catch_player.npz", strides=np.array([4]), **arrays)
+    words = ["--out", str(tmp_path / "out"), "--logs-only", "--policies", str(tmp_path), "--epsilons", "0", "0.5",
+             "--log-steps", "400", "--log-rows", "8", "--temperature", "0.5"]  # fmt: skip
+    atari.main([*words, "--games", "catch"])
+    assert "catch: logged 400 steps" in capsys.readouterr().out
+    log = json.loads((tmp_path / "out" / "logs" / "catch" / "replay_logs" / "sapp.json").read_text())
+    assert log["name"] == "catch-given-0"
+    assert {key: log["provenance"][key] for key in ("agent", "epsilon", "temperature", "rows")} == {
+        "agent": "the policy a_catch_player", "epsilon": [0.0, 0.5], "temperature": 0.5, "rows": 8,
+    }  # fmt: skip
+    line = atari._log_line("catch", tmp_path / "out" / "logs" / "catch", log["provenance"])
+    assert line.startswith("- catch: 400 steps of the policy a_catch_player, random actions [0.0, 0.5], ")
+    atari.main([*words, "--games", "catch"])  # it is there: nothing is played again
+    assert capsys.readouterr().out == ""
+    with pytest.raises(SappError, match=r"no policy of Pong \(\*Pong\*.npz\)"):
+        atari.main([*words, "--games", "Pong"])
 
 
 @pytest.mark.slow
