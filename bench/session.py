@@ -3,13 +3,13 @@
     python bench/session.py bench/plans/skewed.toml --out runs/session --seconds 1600 --set policies=POLICIES
     python bench/session.py ... --detach --wait 570 --collect results.tgz      # where a command must return early
 
-Several plans are one: their jobs follow each other. A plan is TOML: ``[[job]]`` tables with ``name``, ``command`` (a list
-of words), and if wanted ``at_most`` (seconds), ``beside`` (runs next to the following ones: data made by the processor),
-``needs`` (names of jobs that must have succeeded; it waits for them, which holds up the following ones unless it is
-beside) and ``environment``. In words and values {python}, {out} (the folder of all jobs), {bench} and what ``--set``
-names are filled in, and {seconds} or {minutes}: what the job may use. A job that is given less than ``at_least`` seconds
-is left out. Its output is ``OUT/NAME.log``; one that overruns by 30 seconds is interrupted, then killed.
-``OUT/session.log`` says what ran when. Called again with the same --out, finished jobs are not run again.
+Several plans are one: their jobs follow each other. A plan is TOML: ``[[job]]`` tables with ``name``, ``command`` (a
+list of words), and if wanted ``at_most`` (seconds), ``beside`` (runs next to the following ones: data made by the
+processor), ``needs`` (names of jobs that must have succeeded; it waits for them, which holds up the following ones
+unless it is beside) and ``environment``. In words and values {python}, {out} (the folder of all jobs), {bench} and
+what ``--set`` names are filled in, and {seconds} or {minutes}: what the job may use. A job that is given less than
+``at_least`` seconds is left out. Its output is ``OUT/NAME.log``; one that overruns by 30 seconds is interrupted, then
+killed. ``OUT/session.log`` says what ran when. Called again with the same --out, finished jobs are not run again.
 
 ``--detach`` starts the session in the background unless it runs already, ``--wait`` waits so long for its end, and
 ``--collect`` packs every small text file of OUT (no checkpoints, no data).

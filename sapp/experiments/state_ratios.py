@@ -549,7 +549,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("\n".join(f"{row['column']:10s} {1e3 * row['seconds']:8.3f} ms  {row['times CQL']:.2f}" for row in timed))
         return
     given = {name: getattr(options, name) for name in ("steps", "seeds", "noises")}
-    changes = {name: tuple(value) if name == "noises" else value for name, value in given.items() if value is not None}
+    changes: dict[str, Any] = {
+        name: tuple(value) if name == "noises" else value for name, value in given.items() if value is not None
+    }
     scale = replace(SMALL if options.small else Scale(), **changes)
     rows = bench(
         options.problems, options.estimators, options.shifts, scale, options.out, options.policies, options.limit
