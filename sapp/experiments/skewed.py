@@ -3,7 +3,7 @@
     python -m sapp.experiments.skewed --policies POLICIES --out runs/skewed --steps 150000 --precision bf16
     python -m sapp.experiments.skewed --out runs/skewed --report
 
-All of it is 400 members; ``--environments``, ``--mixtures`` and ``--estimators`` take parts of it. ``--limit`` seconds
+All of it is 350 members; ``--environments``, ``--mixtures`` and ``--estimators`` take parts of it. ``--limit`` seconds
 are shared out among the estimators by the number of their members; each is saved and stopped when its share is over.
 The table is of the last step at which every column of a dataset was played.
 
@@ -13,12 +13,12 @@ ones. There states of the good policy are rare in the data, so their ratios are 
 state should matter if they matter anywhere. More mixtures by ``--mixture NAME ENVIRONMENT WORSE BETTER``, where a
 policy is a file, ``random`` or ``medium``.
 
-Columns: CQL; and for each estimator SA-CQL, its weights shuffled over the batch, matched (every weight is the batch
-mean), random, and frozen as they were after the ratio phase. Shuffled and matched have SA-CQL's mean weight step by
-step; the others have their own, which the table gives. Per estimator the first two phases are trained once a dataset
-and seed (``OUT/ESTIMATOR-shared``) and forked into the columns (``OUT/ESTIMATOR-joint``); CQL, which no estimator
-changes, runs with the first. Called again with the same ``--out`` it resumes. ``--report`` needs the joint runs' tables
-and settings (``*.csv``, ``config.json``), no checkpoints and no data.
+Columns: CQL, and CQL with random weights; and for each estimator SA-CQL, its weights shuffled over the batch, matched
+(every weight is the batch mean), and frozen as they were after the ratio phase. Shuffled and matched have SA-CQL's mean
+weight step by step; the others have their own, which the table gives. Per estimator the first two phases are trained
+once a dataset and seed (``OUT/ESTIMATOR-shared``) and forked into the columns (``OUT/ESTIMATOR-joint``); the first two
+columns, which no estimator changes, run with the first. Called again with the same ``--out`` it resumes. ``--report``
+needs the joint runs' tables and settings (``*.csv``, ``config.json``), no checkpoints and no data.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from sapp.environments.base import BatchEnvironment
     from sapp.environments.policies import StochasticPolicy
 
-CQL = "CQL"
-CONTROLS = ("real", "shuffled", "matched", "random", "frozen")
+COMMON = {"CQL": "uniform", "random": "random"}
+"""Columns that know nothing of an estimator, and their kinds of weights."""
+CONTROLS = ("real", "shuffled", "matched", "frozen")
 ESTIMATORS: dict[str, type[DualDICE] | type[OccupancyModel] | type[OccupancyInfoNCE]] = {
     "dualdice": DualDICE,
     "occupancy": OccupancyModel,
@@ -128,7 +129,7 @@ def columns(estimator: str, first: bool, settings: Settings) -> dict[str, Callab
     """The columns that train with an estimator, by name; ``occupancy`` alone is SA-CQL with it."""
     kinds = {estimator if kind == "real" else f"{estimator}-{kind}": kind for kind in CONTROLS}
     if first:
-        kinds[CQL] = "uniform"
+        kinds |= COMMON
     return {name: column(estimator, kind, settings) for name, kind in kinds.items()}
 
 
@@ -207,7 +208,7 @@ def report(runs: Sequence[sapp.Run]) -> str:
             each = " ".join(f"{value:.1f}" for value in final.mean(1))
             against = _differences(found, name, last)
             difference = "; ".join(
-                f"{other} {text(seeds_and_episodes(value, seed=0))}" if name == CQL else text(
+                f"{other} {text(seeds_and_episodes(value, seed=0))}" if name in COMMON else text(
                     seeds_and_episodes(value, seed=0)
                 )
                 for other, value in against.items()
@@ -222,8 +223,8 @@ def report(runs: Sequence[sapp.Run]) -> str:
 
 
 def _differences(found: Mapping[str, Mapping[int, np.ndarray]], name: str, step: int) -> dict[str, np.ndarray]:
-    """SA-CQL minus a column, by estimator: CQL is compared with all, a control with its own."""
-    mine = [e for e in ESTIMATORS if e in found and e != name and (name == CQL or name.startswith(f"{e}-"))]
+    """SA-CQL minus a column, by estimator: a common column is compared with all, a control with its own."""
+    mine = [e for e in ESTIMATORS if e in found and e != name and (name in COMMON or name.startswith(f"{e}-"))]
     return {
         e: found[e][step] - found[name][step]
         for e in mine
