@@ -168,8 +168,10 @@ class DQN(ScoreLearner):
         extra, metrics = self.penalty(values, value, weights)
         loss = td + extra
         entropy = -jnp.mean(jnp.sum(jax.nn.softmax(values) * jax.nn.log_softmax(values), axis=-1))
+        # near 0 a network tells no state from another: it has not begun to learn, or its units are dead
+        spread = jnp.mean(jnp.std(values, axis=0))
         return loss, {"loss": loss, "critic/td": td, **metrics, "critic/value": jnp.mean(value),
-                      "actor/entropy": entropy}  # fmt: skip
+                      "critic/spread": spread, "actor/entropy": entropy}  # fmt: skip
 
 
 def estimates(scores: Any, observation: Array, mixture: Array | None) -> Array:

@@ -52,6 +52,8 @@ def test_the_huber_loss_by_hand() -> None:
     # Q(s,a) are 2 and 5; errors 0.5 and 3
     assert float(loss) == pytest.approx((0.125 + 2.5) / 2)
     assert float(metrics["critic/value"]) == pytest.approx(3.5)
+    # action 0 is worth 1 and 5 in the two states, action 1 is worth 2 and 4
+    assert float(metrics["critic/spread"]) == pytest.approx((2.0 + 1.0) / 2)
 
 
 def test_quantile_huber_by_hand() -> None:
