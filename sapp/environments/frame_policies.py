@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,14 @@ class ConvPolicy:
     def num_actions(self) -> int:
         """How many actions it chooses from."""
         return int(self.head[1].shape[0])
+
+    def takes(self, frame: Sequence[int]) -> bool:
+        """Whether its layers fit stacks of a shape (stack, height, width)."""
+        try:
+            jax.eval_shape(self.logits, jax.ShapeDtypeStruct((1, *frame), jnp.uint8))
+        except (TypeError, ValueError):  # how JAX says that shapes do not fit
+            return False
+        return True
 
     def logits(self, stacks: jax.Array) -> jax.Array:
         """Scores [B, n] of stacks uint8 [B, stack, H, W]."""

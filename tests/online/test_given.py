@@ -12,7 +12,7 @@ from sapp.algorithms import DQN, ConvScores, DiscreteCQL
 from sapp.cli import main
 from sapp.data import load
 from sapp.data.frames import FrameDataset
-from sapp.environments.catch import behaviour_logs
+from sapp.environments.catch import Catch, behaviour_logs
 from sapp.environments.frame_policies import load_conv_policy
 from sapp.errors import SappError
 from sapp.online import dqn
@@ -61,14 +61,24 @@ def test_folders_of_dqns_and_runs_play_greedily(tmp_path: Path) -> None:
         data = logged(log_given("catch", folder, steps=60, rows=2, epsilon=0.0, seed=3, out=tmp_path / f"log{number}"))
         np.testing.assert_array_equal(data.action, np.asarray(policy(data.stacks(np.arange(data.size)))))
         assert data.provenance["made"]["seed"] == 3
+        other = Catch()
+        other.num_actions = 2
+        with pytest.raises(SappError, match=r"a policy of 3 actions .* has 2 .*another game"):
+            given_policy(folder, other)
 
 
 def test_what_is_no_policy_of_frames_is_said(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SappError, match="no policy; give an npz file"):
-        given_policy(tmp_path)
+        given_policy(tmp_path, Catch())
     (tmp_path / "config.json").write_text('{"kind": "online dqn"}')
     with pytest.raises(SappError, match="plays greedily; a temperature is for npz files"):
-        given_policy(tmp_path, temperature=0.5)
+        given_policy(tmp_path, Catch(), temperature=0.5)
+    with pytest.raises(SappError, match="layers do not fit 3 frames of"):
+        given_policy(file, Catch(), stack=3)
+    other = Catch()
+    other.num_actions = 6
+    with pytest.raises(SappError, match=r"a policy of 3 actions .* has 6 .*another game"):
+        given_policy(file, other)
     for words, message in (
         (["hopper", "--policy", str(file)], "hopper has no frames"),
         (["catch", "--policy", str(file), "--lr", "1"], "learns nothing"),
