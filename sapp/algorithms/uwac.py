@@ -94,7 +94,7 @@ def dropout_moments(critics: Any, state: Array, action: Array, key: Array, passe
 
     def sample(number: Array) -> Array:
         keys = jax.random.split(jax.random.fold_in(key, number))
-        return jax.vmap(lambda critic, k: critic(state, action, k, shared=True))(critics, keys)
+        return jax.vmap(lambda critic, k: critic.thinned(state, action, k))(critics, keys)
 
     def one(carry: tuple[Array, Array], first: Array) -> tuple[tuple[Array, Array], None]:
         mean, square = carry

@@ -161,20 +161,32 @@ class DropoutCritic(eqx.Module):
         ]
         return eqx.tree_at(lambda m: m.layers, self.mlp, tuple(layers))
 
-    def __call__(self, state: Array, action: Array, key: Array | None = None, shared: bool = False) -> Array:
-        """Score one action a state → [B], or K → [B, K]; with a key one dropout sample of it.
-
-        ``shared``: one thinned network for all rows instead of one a row.
-        """
+    def __call__(self, state: Array, action: Array, key: Array | None = None) -> Array:
+        """Score one action a state → [B], or K → [B, K]; with a key one dropout sample of it, thinned row by row."""
 
         def drop(x: Array, number: int) -> Array:
             if key is None:
                 return x
-            shape = x.shape[-1:] if shared else x.shape
-            keep = jax.random.bernoulli(jax.random.fold_in(key, number), 1.0 - self.rate, shape)
+            keep = jax.random.bernoulli(jax.random.fold_in(key, number), 1.0 - self.rate, x.shape)
             return jnp.where(keep, x / (1.0 - self.rate), 0.0).astype(x.dtype)
 
         return hooked(self.normalised(), state, action, drop)
+
+    def thinned(self, state: Array, action: Array, key: Array) -> Array:
+        """As a call with a key, but one thinned network scores all rows.
+
+        Dropping a unit is dropping its row of the next layer's weights, so many thinned networks (``vmap`` over keys)
+        share the first layer's values, and each further layer of all of them is one product.
+        """
+
+        def thin(layer: Linear, number: int) -> Linear:
+            keep = jax.random.bernoulli(jax.random.fold_in(key, number), 1.0 - self.rate, layer.weight.shape[:1])
+            scale = jnp.where(keep, 1.0 / (1.0 - self.rate), 0.0)
+            return eqx.tree_at(lambda one: one.weight, layer, layer.weight * scale[:, None])
+
+        whole = self.normalised()
+        layers = (whole.layers[0], *(thin(layer, number) for number, layer in enumerate(whole.layers[1:])))
+        return hooked(eqx.tree_at(lambda m: m.layers, whole, layers), state, action, lambda x, _: x)
 
 
 def _unit(vector: Array) -> Array:
