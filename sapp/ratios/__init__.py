@@ -8,6 +8,7 @@ from sapp.ratios.controls import (
     FrozenWeights,
     MatchedWeights,
     RandomWeights,
+    RescaledWeights,
     ShuffledWeights,
     control,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "OccupancyModel",
     "Power",
     "RandomWeights",
+    "RescaledWeights",
     "ShuffledWeights",
     "StateWeights",
     "Transform",

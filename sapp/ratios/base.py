@@ -32,6 +32,11 @@ class StateWeights(eqx.Module):
         """Whether ``update`` does anything: a run with such weights goes through ratio pre-training."""
         return False
 
+    @property
+    def judged(self) -> bool:
+        """Whether the weights depend on what is learned, so that an estimator's ill health is worth a word."""
+        return self.learns
+
     def bounds(self) -> tuple[Array, Array]:
         """Smallest and largest weight this can give, the range of its random control."""
         return jnp.float32(1.0), jnp.float32(1.0)

@@ -85,6 +85,11 @@ class Control(StateWeights):
         """As the controlled weights: a control is trained through the same phases."""
         return self.of.learns
 
+    @property
+    def judged(self) -> bool:
+        """As the controlled weights, but for two kinds that only carry their estimator along."""
+        return self.of.judged and KINDS[self.kind] not in ("random", "uniform")
+
     def bounds(self) -> tuple[Array, Array]:
         """As the controlled weights."""
         return self.of.bounds()
@@ -133,6 +138,11 @@ class FrozenWeights(StateWeights):
         """As the weights that are frozen."""
         return self.of.learns
 
+    @property
+    def judged(self) -> bool:
+        """As the weights that are frozen."""
+        return self.of.judged
+
     def bounds(self) -> tuple[Array, Array]:
         """As the weights that are frozen."""
         return self.of.bounds()
@@ -150,6 +160,55 @@ class FrozenWeights(StateWeights):
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """The weights by the estimator as it is."""
         return self.of.weights(state[0], batch, policy, key)
+
+
+class RescaledWeights(StateWeights):
+    """The weights of ``of``, multiplied so that their mean over the batch is ``mean``.
+
+    Around the real weights and around each of their controls it makes all of them as pessimistic on average, at every
+    step: what is left of a difference is the states'. With a mean of 1 the matched control is the base algorithm.
+
+    Attributes:
+        of: the weights that are rescaled.
+        mean: of the weights over a batch.
+    """
+
+    of: StateWeights
+    mean: float = 1.0
+
+    def __check_init__(self) -> None:
+        check_ranges("RescaledWeights", {"mean": self.mean}, 0.0, float("inf"))
+
+    @property
+    def learns(self) -> bool:
+        """As the weights that are rescaled."""
+        return self.of.learns
+
+    @property
+    def judged(self) -> bool:
+        """As the weights that are rescaled."""
+        return self.of.judged
+
+    def bounds(self) -> tuple[Array, Array]:
+        """The range of the weights that are rescaled, moved so that its middle is the mean."""
+        low, high = self.of.bounds()
+        scale = 2.0 * jnp.asarray(self.mean, jnp.float32) / (low + high)
+        return scale * low, scale * high
+
+    def init(self, key: Array, spec: Spec) -> Any:
+        """State of the weights."""
+        return self.of.init(key, spec)
+
+    def update(self, state: Any, batch: Batch, policy: Policy, discount: Array, key: Array) -> tuple[Any, Metrics]:
+        """Learning step of the weights."""
+        return self.of.update(state, batch, policy, discount, key)
+
+    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
+        """The weights times ``mean`` over their own; all equal to ``mean`` where they are all zero."""
+        found, metrics = self.of.weights(state, batch, policy, key)
+        own = jnp.mean(found)
+        scaled = jnp.where(own > 0.0, found / jnp.where(own > 0.0, own, 1.0), 1.0) * self.mean
+        return scaled, metrics | {"weights/unscaled_mean": own}
 
 
 def control(of: StateWeights, kind: str) -> Control:

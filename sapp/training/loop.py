@@ -26,7 +26,6 @@ from sapp.data.frame_files import save_frames
 from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
 from sapp.files import remove_leftovers
-from sapp.ratios import KINDS, Control
 from sapp.spec import Spec
 from sapp.training import beside, checkpoint
 from sapp.training.device_data import DeviceData, spec_of
@@ -102,7 +101,8 @@ def train(
         out: the run folder; by default ``runs/<algorithm>-<dataset>-<time>``. Training that fails before its first
             checkpoint leaves none behind.
         start_from: a run whose members, by dataset and seed, are where these members start: parameters, optimisers and
-            counters. So shared phases are trained once and forked.
+            counters. So shared phases are trained once and forked. Weights that learn may be added to a run whose
+            weights did not, or left out: SA-CQL can go on from CQL.
         only: which members to train, by name (``algorithm/dataset/seed``); default all.
         eval_every: evaluate every so many steps (default: a twentieth of ``steps``; 0 switches evaluation off).
         eval_episodes: episodes a member and evaluation.
@@ -168,7 +168,7 @@ def train(
         eval_max_steps=eval_max_steps,
     )
     source = None if start_from is None else start_from if isinstance(start_from, Run) else Run(start_from)
-    forked = None if source is None else _fork(plan, source)
+    forked = None if source is None else _fork(plan, source, [_spec(dataset) for dataset in datasets])
     if plan.eval_every:
         Evaluator(plan).check()
     if tensorboard:
@@ -255,7 +255,8 @@ class _Loop:
         """What is not yet in a row of metrics; None where a row has just been written."""
         self.alive = np.concatenate([np.asarray(learner.alive) for learner in learners])
         members = [member for population in populations for member in population.members]
-        self.names, self.judged = [member.name for member in members], np.array([_uses_ratio(m) for m in members])
+        self.names = [member.name for member in members]
+        self.judged = np.array([member.algorithm.weights.judged for member in members])
         said = {row["member"]: row["event"] for row in read(run.path / EVENTS) if "ratio estimator" in row["event"]}
         self.sick = np.array(["sick" in said.get(name, "") for name in self.names])
         # the clock goes on where the run stopped
@@ -399,12 +400,6 @@ def _twentieth(steps: int) -> int:
     return every if every < STRIDE else -(-every // STRIDE) * STRIDE
 
 
-def _uses_ratio(member: Member) -> bool:
-    """Whether a member's weights depend on a learned ratio: those of two controls only carry its estimator along."""
-    weights = member.algorithm.weights
-    return weights.learns and not (isinstance(weights, Control) and KINDS[weights.kind] in ("random", "uniform"))
-
-
 class _Tracks:
     """The run's three tables, and TensorBoard if asked."""
 
@@ -483,14 +478,17 @@ def _upload(
         used = sorted({plan.members[index].dataset for index in indices})
         blank = [problem.empty_spec() for problem in plan.problems]
         for number in used:
-            dataset = datasets[number]
-            blank[number] = frame_spec(dataset) if isinstance(dataset, FrameDataset) else spec_of(dataset)
+            blank[number] = _spec(datasets[number])
         specs.append(blank)
         key = tuple(used)
         if key not in uploaded:
             uploaded[key] = _on_device([datasets[number] for number in used], used, len(datasets), stream)
         data.append(uploaded[key])
     return data, specs
+
+
+def _spec(dataset: AnyDataset) -> Spec:
+    return frame_spec(dataset) if isinstance(dataset, FrameDataset) else spec_of(dataset)
 
 
 def _on_device(
@@ -556,35 +554,41 @@ def _interruptible() -> Iterator[Callable[[], bool]]:
             signal.signal(number, signal.SIG_DFL if old is None else old)  # None: not set by Python
 
 
-def _fork(plan: Plan, source: Run) -> list[Learner]:
-    """Learners of a plan's groups, taken from another run's members of the same data, seed and structure."""
+def _fork(plan: Plan, source: Run, specs: Sequence[Spec]) -> list[Learner]:
+    """Learners of a plan's groups, taken from another run's members of the same data, seed and structure.
+
+    Estimators of state weights begin afresh where that run has none, as they would have begun there: going on so from a
+    phase in which they do not learn gives the bits of having had them all along.
+    """
     _, learners = source.restore()
     if not learners:
         raise SappError(f"{source.path}: has no checkpoint to start from")
     places = {
-        (source.plan.problems[member.dataset].fingerprint, member.seed): (learner, position)
+        (source.plan.problems[member.dataset].fingerprint, member.seed): (learner, position, member.algorithm.weights)
         for learner, indices in reversed(list(zip(learners, source.plan.groups(), strict=True)))
         for position, member in reversed(list(enumerate(source.plan.members[index] for index in indices)))
     }
     forked = []
-    for indices in plan.groups():
-        members = [plan.members[index] for index in indices]
+    for population in populations_of(plan, specs=[specs] * len(plan.groups())):
+        members = population.members
         keys = [(plan.problems[member.dataset].fingerprint, member.seed) for member in members]
         for key, member in zip(keys, members, strict=True):
             if key not in places:
                 raise SappError(f"{source.path}: has no member with the data and seed of {member.name}")
         chosen = [places[key] for key in keys]
-        if len({id(learner) for learner, _ in chosen}) != 1:
+        if len({id(learner) for learner, *_ in chosen}) != 1:
             raise SappError(f"{source.path}: members of one group there are of several groups here; train them apart")
-        learner, rows = chosen[0][0], np.asarray([position for _, position in chosen])
+        learner, _, weights = chosen[0]
+        rows = np.asarray([position for _, position, _ in chosen])
         base, ratio, alive, stopped_at = jax.tree.map(
             lambda leaf, rows=rows: leaf[rows], (learner.base, learner.ratio, learner.alive, learner.stopped_at)
         )
-        forked.append(Learner(base, ratio, alive, stopped_at, learner.updates, learner.ratio_updates))
-    wanted = [jax.eval_shape(population.init) for population in populations_of(plan)]
-    for learner, like in zip(forked, wanted, strict=True):
-        if checkpoint.shapes(learner) != checkpoint.shapes(like):
+        if population.has_ratio != weights.learns:
+            ratio = population.init().ratio
+        found = Learner(base, ratio, alive, stopped_at, learner.updates, learner.ratio_updates)
+        if checkpoint.shapes(found) != checkpoint.shapes(jax.eval_shape(population.init)):
             raise SappError(f"{source.path}: its networks differ from these; use the same hidden sizes and weights")
+        forked.append(found)
     return forked
 
 

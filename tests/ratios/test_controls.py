@@ -17,6 +17,7 @@ from sapp.ratios import (
     LogMinMax,
     MatchedWeights,
     RandomWeights,
+    RescaledWeights,
     ShuffledWeights,
     StateWeights,
     Uniform,
@@ -119,3 +120,35 @@ def test_unknown_controls_are_refused_by_name() -> None:
         control(Uniform(), "inverted")
     with pytest.raises(SappError, match="kind 7"):
         Control(Uniform(), 7)
+
+
+def test_rescaled_weights_have_the_mean_asked_for_and_the_proportions_of_the_real_ones(batch: Batch) -> None:
+    real = given(FirstFeature(), batch)
+    for kind in KINDS:
+        within = control(FirstFeature(), kind)
+        found = given(RescaledWeights(within, 0.7), batch)
+        assert found.mean() == pytest.approx(0.7, rel=1e-6)
+        np.testing.assert_allclose(found * given(within, batch).mean() / 0.7, given(within, batch), rtol=1e-5)
+    assert real.mean() != pytest.approx(0.7, rel=0.1)
+    nothing = given(RescaledWeights(ConstantWeights(0.0), 0.7), batch)
+    np.testing.assert_allclose(nothing, 0.7)
+
+
+def test_rescaled_weights_learn_log_and_range_as_what_they_rescale(batch: Batch) -> None:
+    around = RescaledWeights(FirstFeature(), 3.0)
+    assert around.learns
+    assert not RescaledWeights(Uniform()).learns
+    logged = around.weights((), batch, None, jax.random.PRNGKey(0))[1]
+    assert float(logged["logged"]) == 3.0
+    assert float(logged["weights/unscaled_mean"]) == pytest.approx(given(FirstFeature(), batch).mean())
+    assert [float(x) for x in around.bounds()] == [1.0, 5.0]  # of [0.5, 2.5], moved to a middle of 3
+    with pytest.raises(SappError, match="mean"):
+        RescaledWeights(Uniform(), -1.0)
+
+
+def test_only_weights_that_use_an_estimate_are_judged_by_its_health() -> None:
+    judged = [KINDS[number] for number in range(len(KINDS)) if Control(FirstFeature(), number).judged]
+    assert judged == ["real", "shuffled", "matched", "frozen"]
+    assert RescaledWeights(control(FirstFeature(), "shuffled")).judged
+    assert not RescaledWeights(control(FirstFeature(), "random")).judged
+    assert not Control(Uniform()).judged

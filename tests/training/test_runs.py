@@ -337,6 +337,25 @@ def test_forked_runs_continue_exactly(train: Callable[..., Run], straight: Run, 
         assert [row[name] for row in forked.metrics()] == [row[name] for row in straight.metrics()[8:]]
 
 
+def test_weights_that_learn_can_be_added_to_a_run_without_and_left_out_again(
+    train: Callable[..., Run], straight: Run, tmp_path: Path
+) -> None:
+    """CQL's run goes on as SA-CQL with the bits of SA-CQL from the start; what is left out leaves CQL's own bits."""
+    plain = CQL(hidden=(8,), batch_size=8, action_samples=1)
+    shared = train(tmp_path / "cql", plain, phases=(PRETRAIN,))
+    ratio = train(tmp_path / "ratio", phases=(RATIO,), start_from=shared)
+    joint = train(tmp_path / "joint", phases=(JOINT,), start_from=ratio)
+    assert learned(joint) == learned(straight)
+    without = train(tmp_path / "without", plain, phases=(JOINT,), start_from=ratio)
+    onward = train(tmp_path / "onward", plain, phases=(JOINT,), start_from=shared)
+    assert flatten(without.restore()[1][0].base).keys() == flatten(onward.restore()[1][0].base).keys()
+    for found, expected in zip(*(jax.tree.leaves(run.restore()[1][0].base) for run in (without, onward)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    wider = CQL(hidden=(8,), batch_size=8, action_samples=1, weights=DualDICE(hidden=(9,)))
+    with pytest.raises(SappError, match="its networks differ"):
+        train(tmp_path / "none", wider, phases=(JOINT,), start_from=ratio)
+
+
 def test_a_fork_may_take_members_in_another_order(train: Callable[..., Run], straight: Run, tmp_path: Path) -> None:
     shared = train(tmp_path / "shared", phases=(PRETRAIN, RATIO))
     fork = train(tmp_path / "fork", phases=(JOINT,), start_from=tmp_path / "shared", seeds=[1, 0])
