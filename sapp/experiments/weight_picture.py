@@ -90,8 +90,10 @@ def draw(run: Run, data: Dataset, path: Path, member: int | str, axes: Sequence[
     panel.set_xlabel(names[0])
     panel.set_ylabel(names[1])
     chosen = run.plan.members[run.member_index(member)].algorithm.weights
-    kind = type(getattr(chosen, "of", chosen)).__name__
-    panel.set_title(f"{run.members[run.member_index(member)]}: {kind}\n{health(run, member)}", fontsize=9)
+    while hasattr(chosen, "of"):  # controls and rescaled weights: what they are made of
+        chosen = chosen.of
+    title = f"{run.members[run.member_index(member)]}: {type(chosen).__name__}"
+    panel.set_title(f"{title}\n{health(run, member)}", fontsize=9)
     write_aside(path, lambda temporary: figure.savefig(temporary, dpi=130, format="png"))
 
 

@@ -10,22 +10,27 @@ import pytest
 
 import sapp
 from sapp.experiments import skewed
-from sapp.experiments.skewed import CONTROLS, ESTIMATORS, Mixture, Settings, columns, grid, main, mix, report
+from sapp.experiments.skewed import COMMON, ESTIMATORS, KINDS, PARTS, Mixture, Settings, columns, grid, main, mix
+from sapp.experiments.skewed_report import differences_table, health_table, late, pairs, report
+from sapp.experiments.skewed_report import main as write_report
 from sapp.experiments.weight_picture import draw, health, plane
-from sapp.ratios import KINDS, Control
+from sapp.ratios import KINDS as CONTROLS
+from sapp.ratios import Control, RescaledWeights
 from sapp.training.phases import sa_protocol
 
 
 def test_every_estimator_has_every_control_and_what_none_changes_runs_once() -> None:
-    names = [name for number, each in enumerate(ESTIMATORS) for name in columns(each, number == 0, Settings())]
-    assert len(names) == len(set(names)) == 3 * len(CONTROLS) + 2
-    assert {"CQL", "random"} < set(names)
-    for name, make in columns("occupancy", True, Settings()).items():
-        weights = make("walker2d-medium-v2").weights
-        assert isinstance(weights, Control)
-        kind = {"CQL": "uniform", "occupancy": "real"}.get(name, name.split("-")[-1])
-        assert KINDS[weights.kind] == kind
-        assert (weights.of.f.b0, weights.of.f.b1) == (0.5, 1.0)
+    names = [name for part in PARTS for name in columns(part, Settings())]
+    assert len(names) == len(set(names)) == 3 * len(ESTIMATORS) + 2
+    expected = {"CQL": "uniform", "random": "real", "occupancy": "real"}
+    for part in (COMMON, "occupancy"):
+        for name, make in columns(part, Settings(mean=0.7)).items():
+            weights = make("walker2d-medium-v2").weights
+            assert isinstance(weights, RescaledWeights)
+            assert weights.mean == 0.7
+            assert isinstance(weights.of, Control)
+            assert CONTROLS[weights.of.kind] == expected.get(name, name.split("-")[-1])
+            assert [float(bound) for bound in weights.of.bounds()] == [0.5, 1.5]
 
 
 def test_a_mixture_has_the_better_policys_share(tmp_path: Path) -> None:
@@ -36,10 +41,8 @@ def test_a_mixture_has_the_better_policys_share(tmp_path: Path) -> None:
 
 
 def test_options_are_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(sapp.SappError, match="--policies"):
-        main(["--out", str(tmp_path)])
     with pytest.raises(sapp.SappError, match="no joint runs"):
-        main(["--out", str(tmp_path), "--report"])
+        write_report([str(tmp_path)])
     with pytest.raises(sapp.SappError, match="random95"):
         main(["--out", str(tmp_path), "--policies", str(tmp_path), "--environments", "--mixtures", "none"])
 
@@ -51,16 +54,16 @@ def test_the_time_is_shared_by_members_and_what_comes_next_goes_on(
 
     def endless(out: Path, *_: object, **__: object) -> None:
         begun[out.name] = time.monotonic()
-        if "joint" in out.name:
+        if out.name in PARTS:
             time.sleep(30.0)
 
     monkeypatch.setattr(skewed, "_continue", endless)
     start = time.monotonic()
-    runs = grid(tmp_path, [], ["dualdice", "occupancy"], sa_protocol(1, 1, 1), Settings(), end=start + 3.3)
+    runs = grid(tmp_path, [], [COMMON, "occupancy"], sa_protocol(1, 1, 1), Settings(), end=start + 5.0)
     assert runs == []  # none left a folder
-    assert list(begun) == ["dualdice-shared", "dualdice-joint", "occupancy-shared", "occupancy-joint"]
-    assert 1.95 < begun["occupancy-shared"] - start < 2.8  # six of ten columns have 2.0 of 3.3 seconds
-    assert 3.2 < time.monotonic() - start < 4.5
+    assert list(begun) == ["pretrain", COMMON, "occupancy-ratio", "occupancy"]
+    assert 1.95 < begun["occupancy-ratio"] - start < 2.8  # two of five columns have 2 of 5 seconds
+    assert 4.9 < time.monotonic() - start < 6.5
     assert capsys.readouterr().out.count("time limit reached") == 2
 
 
@@ -71,6 +74,26 @@ def test_somebodys_own_interruption_is_passed_on(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(skewed, "_continue", stopped)
     with pytest.raises(KeyboardInterrupt):
         grid(tmp_path, [], ["occupancy"], sa_protocol(1, 1, 1), Settings(), end=time.monotonic() + 60.0)
+
+
+def test_differences_are_paired_and_late_ones_are_of_the_second_half() -> None:
+    """Two seeds that differ by 50 points, and SA-CQL above its controls by exactly 1, 2, 3 or 4 in both."""
+    rng = np.random.default_rng(0)
+
+    def curves(above: float) -> dict[int, np.ndarray]:
+        return {step: base[step] + above * (1.0 if step > 20 else 100.0) for step in base}
+
+    base = {step: np.array([[0.0], [50.0]]) + rng.normal(size=(1, 3)) for step in (10, 20, 30, 40)}
+    found = {"dualdice": curves(0.0), "CQL": curves(-1.0), "random": curves(-2.0)}
+    found |= {"dualdice-shuffled": curves(-3.0), "dualdice-frozen": curves(-4.0)}
+    assert list(pairs(found)) == [("dualdice", name) for name in (*KINDS[COMMON], *list(KINDS["dualdice"])[1:])]
+    del found["CQL"][40]  # not played there yet
+    np.testing.assert_allclose(late(found["random"], 30), (base[20] - 200.0 + base[30] - 2.0) / 2)
+    table = differences_table({"one": found, "two": found}, final=True)
+    rows = [line for line in table.splitlines() if line.startswith("| dualdice")]
+    for number, row in enumerate(rows, start=1):
+        assert row.count(f"{number}.0 ({number}.0 to {number}.0)") == 3
+    assert len(rows) == 4
 
 
 def test_data_can_be_made_alone(tmp_path: Path) -> None:
@@ -102,21 +125,29 @@ def test_the_grid_trains_forks_and_reports(tmp_path: Path) -> None:
         ratio={"hidden": (8,)}, base={"hidden": (8, 8), "batch_size": 16, "action_samples": 1}
     )  # fmt: skip
     options = {"seeds": 2, "log_every": 2, "eval_every": 4, "eval_episodes": 2, "progress": False}
-    runs = grid(tmp_path, data, ["occupancy"], sa_protocol(4, 2, 3), tiny, **options)
-    assert len(runs[0].members) == 2 * (len(CONTROLS) + 2)
+    parts = [COMMON, "occupancy"]
+    runs = grid(tmp_path, data, parts, sa_protocol(4, 2, 3), tiny, **options)
+    assert [len(run.members) for run in runs] == [2 * 2, 2 * 3]
+    for run in runs:
+        np.testing.assert_allclose([float(row["weights/mean"]) for row in run.metrics()], 1.0, rtol=1e-5)
+    spread = [float(row["weights/std"]) for row in runs[0].metrics() if row["member"].startswith("CQL")]
+    assert max(spread) == 0.0
     text = report(runs)
-    assert text.count("\n| occupancy") == len(CONTROLS)
+    assert text.count("\n| occupancy") == 3 + 2 * 4 + 1  # scores, two tables of differences, health
     assert "| CQL |" in text
     assert "| random |" in text
-    again = grid(tmp_path, data, ["occupancy"], sa_protocol(4, 2, 3), tiny, **options)  # all done: nothing to do
-    assert again[0].evaluations() == runs[0].evaluations()
-    learner = runs[0].restore()[1][0]
-    frozen = runs[0].members.index("occupancy-frozen/hopper-mixed/0")
-    shared = sapp.Run(tmp_path / "occupancy-shared").restore()[1][0]
+    assert "| occupancy | hopper-mixed |" in health_table(runs)
+    again = grid(tmp_path, data, parts, sa_protocol(4, 2, 3), tiny, **options)  # all done: nothing to do
+    assert again[1].evaluations() == runs[1].evaluations()
+    learner = runs[1].restore()[1][0]
+    frozen = runs[1].members.index("occupancy-frozen/hopper-mixed/0")
+    shared = sapp.Run(tmp_path / "occupancy-ratio").restore()[1][0]
     np.testing.assert_array_equal(
         np.asarray(learner.ratio.readout.layers[0].weight)[frozen], shared.ratio.readout.layers[0].weight[0]
     )
+    write_report([str(tmp_path)])
+    assert (tmp_path / "skewed.md").read_text(encoding="utf-8").startswith("### hopper-mixed, 4 joint steps")
     picture = tmp_path / "weights.png"
-    draw(runs[0], data[0], picture, "occupancy/hopper-mixed/0", None, 64)
+    draw(runs[1], data[0], picture, "occupancy/hopper-mixed/0", None, 64)
     assert picture.read_bytes()[:4] == b"\x89PNG"
-    assert "clipped" in health(runs[0], "occupancy/hopper-mixed/0")
+    assert "clipped" in health(runs[1], "occupancy/hopper-mixed/0")
