@@ -211,12 +211,15 @@ def resume(
 
 def _train(run: Run, datasets: Sequence[AnyDataset], progress: bool, tensorboard: bool, stream: bool | None) -> Run:
     plan = run.plan
+    total = total_steps(plan.phases)
+    if run.step >= total:  # nothing to do, so nothing to lock: several processes may build on a finished run
+        run.restore()  # says if its checkpoint is damaged
+        return run
     with locked(run.path), _Tracks(run, tensorboard) as tracks, _interruptible() as stopping:
         for folder in (run.path, run.path / CHECKPOINTS, run.path / DATA):
             remove_leftovers(folder)
         step, learners = run.restore()
         tracks.rewind(step)
-        total = total_steps(plan.phases)
         if step >= total:
             return run
         data, specs = _upload(plan, datasets, stream)

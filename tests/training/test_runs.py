@@ -310,13 +310,17 @@ def test_a_checkpoint_that_is_a_link_to_nothing_is_named(straight: Run, tmp_path
         copy.restore()
 
 
-def test_a_second_process_is_refused_while_one_trains(straight: Run, tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(straight.path, tmp_path / "copy"))
-    with open(copy / ".lock", "w") as handle:
+def test_a_second_process_is_refused_while_one_trains_and_welcome_when_it_has_finished(
+    straight: Run, tmp_path: Path
+) -> None:
+    copy = Run(shutil.copytree(straight.path, tmp_path / "copy"))
+    with open(copy.path / ".lock", "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)  # as the other process holds it
+        assert_same_run(sapp.resume(copy.path, progress=False), straight)
+        copy.checkpoints[40].unlink()
         with pytest.raises(SappError, match="another process is training this run"):
-            sapp.resume(copy, progress=False)
-    assert_same_run(sapp.resume(copy, progress=False), straight)
+            sapp.resume(copy.path, progress=False)
+    assert_same_run(sapp.resume(copy.path, progress=False), straight)
 
 
 def test_a_run_is_never_overwritten(train: Callable[..., Run], straight: Run) -> None:
