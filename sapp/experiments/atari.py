@@ -27,7 +27,6 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +40,10 @@ from sapp.data.frames import FrameDataset
 from sapp.errors import SappError
 from sapp.evaluation.statistics import seeds_and_episodes
 from sapp.experiments.baselines import STOPPED, Clock, run_job
+from sapp.experiments.curves import draw
 from sapp.experiments.grid import CONTROLS, Family, Grid, Maker, Scale, changed
 from sapp.experiments.paper import TABLE_2
-from sapp.files import write_aside, write_text
+from sapp.files import write_text
 from sapp.online import dqn
 from sapp.online.frames_log import EPISODES
 from sapp.online.given import log_given
@@ -216,8 +216,7 @@ def report(out: Path, games: Sequence[str]) -> str:
     body = "\n".join(["\n".join(logs), "", "\n".join(text), "", "\n".join(leads), ""])
     write_text(out / "curves.csv", "\n".join(lines) + "\n")
     write_text(out / "results.md", body)
-    if find_spec("matplotlib") is not None:  # a machine lent for training may lack it
-        _draw(drawn, out / "curves.png")
+    draw([drawn], out / "curves.png", "updates", "return")
     return body
 
 
@@ -245,26 +244,6 @@ def _lead(game: str, other: str, rows: Sequence[Mapping[str, Any]]) -> list[str]
     found = seeds_and_episodes(np.array([np.subtract(*pair) for pair in pairs]), seed=0)
     text = f"{found.estimate:+.4g} ({found.low:.4g} to {found.high:.4g})"
     return [f"| {game} | {other} | {', '.join(sorted(places))} | {text} |"]
-
-
-def _draw(games: Mapping[str, Mapping[str, Mapping[int, Sequence[tuple[int, float]]]]], path: Path) -> None:
-    """Learning curves: a panel a game, a colour a column, the mean over seeds and their range."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.2 * len(games), 3.6), layout="constrained")
-    FigureCanvasAgg(figure)  # a canvas of its own: pyplot would keep global state
-    for axis, (game, columns) in zip(figure.subplots(1, len(games), squeeze=False)[0], games.items(), strict=True):
-        for number, (name, seeds) in enumerate(columns.items()):
-            updates = sorted(set.intersection(*({at for at, _ in curve} for curve in seeds.values())))
-            values = np.array([[dict(curve)[at] for at in updates] for curve in seeds.values()])
-            thousands = np.array(updates) / 1e3
-            axis.plot(thousands, values.mean(0), color=f"C{number}", marker=".", label=name)
-            axis.fill_between(thousands, values.min(0), values.max(0), color=f"C{number}", alpha=0.12, linewidth=0)
-        axis.set(title=game, xlabel="updates (thousands)", ylabel="return")
-        axis.grid(alpha=0.3)
-    figure.get_axes()[0].legend(fontsize=8)
-    write_aside(path, lambda aside: figure.savefig(aside, format="png", dpi=130))
 
 
 def _curves(rows: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[int, float]]]:

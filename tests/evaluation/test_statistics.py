@@ -4,7 +4,7 @@ from scipy import stats
 
 from sapp.errors import SappError
 from sapp.evaluation import bootstrap_interval, iqm, mean, paired_difference, standard_error
-from sapp.evaluation.statistics import iqm_statistic, seeds_and_episodes
+from sapp.evaluation.statistics import iqm_statistic, mean_of_groups, seeds_and_episodes
 
 SAMPLE = np.random.default_rng(0).gamma(2.0, 100.0, 60)
 
@@ -102,3 +102,16 @@ def test_interval_is_about_seeds_not_only_episodes():
     assert (same.low, same.high) == (1.0, 1.0)
     with pytest.raises(SappError, match="seeds, episodes"):
         seeds_and_episodes(np.ones(3), seed=0)
+
+
+def test_a_mean_of_groups_has_students_and_welchs_intervals():
+    """One group is Student's t, two with opposite signs are half of Welch's difference."""
+    first, second = SAMPLE[:7], SAMPLE[7:12] * 3.0
+    one = mean_of_groups([first], confidence=0.9)
+    expected = stats.ttest_1samp(first, 0.0).confidence_interval(0.9)
+    np.testing.assert_allclose(one, (first.mean(), expected.low, expected.high))
+    welch = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    np.testing.assert_allclose(mean_of_groups([first, -second])[1:], np.array([welch.low, welch.high]) / 2)
+    assert mean_of_groups([[1.0, 1.0], [3.0, 3.0]]) == (2.0, 2.0, 2.0)
+    with pytest.raises(SappError, match="at least two values"):
+        mean_of_groups([[1.0, 2.0], [1.0]])

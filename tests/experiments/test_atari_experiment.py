@@ -11,7 +11,7 @@ import pytest
 from sapp.data.dqn_replay import save_dqn_replay
 from sapp.environments.catch import behaviour_logs
 from sapp.errors import SappError
-from sapp.experiments import atari, baselines
+from sapp.experiments import atari, baselines, curves
 from sapp.experiments.atari import column, environment, evaluations, grid, report
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.grid import Scale, load_dataset, scaled
@@ -112,7 +112,7 @@ def test_logs_are_played_and_trained_on_within_the_time(tmp_path: Path, monkeypa
     monkeypatch.setattr(
         atari, "run_job", lambda out, *a, **k: begun.append(out.name) or baselines.run_job(out, *a, **k)
     )
-    monkeypatch.setattr(atari, "find_spec", lambda _: None)
+    monkeypatch.setattr(curves, "find_spec", lambda _: None)
     sizes = [f"{name}={','.join(map(str, value)) if isinstance(value, tuple) else value}"
              for name, value in atari.SMOKE_SIZES.items()]  # fmt: skip
     settings = [word for size in sizes for word in ("--set", size)]

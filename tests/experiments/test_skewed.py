@@ -11,7 +11,7 @@ import pytest
 import sapp
 from sapp.experiments import skewed
 from sapp.experiments.skewed import COMMON, ESTIMATORS, KINDS, PARTS, Mixture, Settings, columns, grid, main, mix
-from sapp.experiments.skewed_report import differences_table, health_table, late, pairs, report
+from sapp.experiments.skewed_report import critics_table, differences_table, health_table, late, pairs, report
 from sapp.experiments.skewed_report import main as write_report
 from sapp.experiments.weight_picture import draw, health, plane
 from sapp.ratios import KINDS as CONTROLS
@@ -94,6 +94,13 @@ def test_differences_are_paired_and_late_ones_are_of_the_second_half() -> None:
     for number, row in enumerate(rows, start=1):
         assert row.count(f"{number}.0 ({number}.0 to {number}.0)") == 3
     assert len(rows) == 4
+    assert all("| 30 |" in row for row in rows)
+    found |= {name: {30: base[30]} for name in ("infonce", "infonce-shuffled")}  # a part that was stopped sooner
+    del found["random"][30]
+    table = differences_table({"one": found}, final=True)
+    steps = {row.split(" | ")[0]: row.split(" | ")[1] for row in table.splitlines()[2:]}
+    assert steps["| dualdice − CQL"] == "20"
+    assert "| infonce − CQL" not in steps  # its columns have no step in common
 
 
 def test_data_can_be_made_alone(tmp_path: Path) -> None:
@@ -133,10 +140,13 @@ def test_the_grid_trains_forks_and_reports(tmp_path: Path) -> None:
     spread = [float(row["weights/std"]) for row in runs[0].metrics() if row["member"].startswith("CQL")]
     assert max(spread) == 0.0
     text = report(runs)
-    assert text.count("\n| occupancy") == 3 + 2 * 4 + 1  # scores, two tables of differences, health
+    assert text.count("\n| occupancy") == 3 + 2 * 4 + 1 + 3  # scores, two tables of differences, health, critics
     assert "| CQL |" in text
     assert "| random |" in text
-    assert "| occupancy | hopper-mixed |" in health_table(runs)
+    assert "| occupancy | hopper-mixed |" in health_table(runs, 4)
+    first = [row for row in runs[0].metrics() if row["member"].startswith("CQL/") and row["step"] == "2"]
+    means = [np.mean([float(row[f"critic/{name}"]) for row in first]) for name in ("penalty", "td", "value")]
+    assert f"| CQL | {', '.join(f'{mean:.4g}' for mean in means)} |" in critics_table(runs, 2)
     again = grid(tmp_path, data, parts, sa_protocol(4, 2, 3), tiny, **options)  # all done: nothing to do
     assert again[1].evaluations() == runs[1].evaluations()
     learner = runs[1].restore()[1][0]
@@ -147,6 +157,7 @@ def test_the_grid_trains_forks_and_reports(tmp_path: Path) -> None:
     )
     write_report([str(tmp_path)])
     assert (tmp_path / "skewed.md").read_text(encoding="utf-8").startswith("### hopper-mixed, 4 joint steps")
+    assert (tmp_path / "skewed.png").read_bytes()[:4] == b"\x89PNG"
     picture = tmp_path / "weights.png"
     draw(runs[1], data[0], picture, "occupancy/hopper-mixed/0", None, 64)
     assert picture.read_bytes()[:4] == b"\x89PNG"
