@@ -20,6 +20,9 @@ import pytest
 
 from sapp.cli import main
 
+LAST = "checkpoints/0000000020.safetensors"
+"""Of the finished run."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -539,6 +542,7 @@ def test_the_installed_command_does_the_same(name, place):
 
 def test_second_process_on_the_same_run(place, capfd):
     run = place.run()
+    (run / LAST).unlink()  # a finished run is nobody's to train
     before = listing(place.folder)
     with open(run / ".lock") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -620,13 +624,14 @@ def test_disk_full_while_training(place, tiny, short, capfd):
         json.loads((run / "config.json").read_text())
         subprocess.run(["mount", "-o", "remount,size=4m", str(small)], check=True)
         assert main(["resume", str(run), "--quiet"]) == 0
-        name = "checkpoints/0000000020.safetensors"
-        assert (run / name).read_bytes() == (place.trained / name).read_bytes()
+        assert (run / LAST).read_bytes() == (place.trained / LAST).read_bytes()
 
 
 def test_read_only_folder(place, tiny, short, capfd):
     with disk(place.folder / "fixed", "size=4m") as fixed:
+        shutil.copytree(place.trained, fixed / "finished")
         shutil.copytree(place.trained, fixed / "run")
+        (fixed / "run" / LAST).unlink()
         subprocess.run(["mount", "-o", "remount,ro", str(fixed)], check=True)
         before = listing(fixed)
         for argv in (
@@ -637,5 +642,6 @@ def test_read_only_folder(place, tiny, short, capfd):
         ):
             assert main(argv) == 2, argv
             assert "Read-only" in complaint(capfd.readouterr().err)
+        assert main(["resume", str(fixed / "finished")]) == 0  # nothing to do
         assert main(["evaluate", str(fixed / "run"), "--episodes", "1"]) == 0  # reading needs no writing
         assert listing(fixed) == before

@@ -31,7 +31,7 @@ from sapp.online.replay import Steps, append, device_rows
 from sapp.online.run import CHECKPOINTS, METRICS, SNAPSHOTS, OnlinePlan, OnlineRun, snapshot_steps
 from sapp.online.simulation import Simulation
 from sapp.training import checkpoint
-from sapp.training.loop import Interrupted, new_folder, whole_or_none
+from sapp.training.loop import Interrupted, locked, new_folder, whole_or_none
 from sapp.training.progress import Progress, Silent, Terminal
 from sapp.training.tables import Table
 
@@ -121,7 +121,8 @@ def resume(
 
 def _go(run: OnlineRun, threads: int | None, progress: bool, began: float, time_limit: float | None) -> OnlineRun:
     try:
-        return _Loop(run, threads, progress).go(began, time_limit)
+        with locked(run.path):
+            return _Loop(run, threads, progress).go(began, time_limit)
     except KeyboardInterrupt:
         # within a chunk the two sides are out of step: what counts is the last checkpoint
         where = f"saved at step {run.step:,} of {run.plan.steps:,}"

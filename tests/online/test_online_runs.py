@@ -25,7 +25,7 @@ from sapp.online.evaluation import play
 from sapp.online.learners import Learners
 from sapp.online.run import snapshot_steps
 from sapp.training import checkpoint
-from sapp.training.loop import Interrupted
+from sapp.training.loop import Interrupted, locked
 
 SMALL = SAC(hidden=(8,), batch_size=16)
 SETTINGS = {
@@ -99,6 +99,8 @@ def test_it_learns_what_is_best(target, tmp_path, capfd) -> None:
 def test_a_resumed_run_has_the_same_bits(whole, tmp_path) -> None:
     run = train(TASKS, out=tmp_path / "cut", time_limit=0.0, **SETTINGS)
     assert run.step == 32
+    with locked(run.path), pytest.raises(SappError, match="another process is training this run"):
+        resume(run.path, progress=False)  # as if another one had it
     stops = 0
     while run.step < run.plan.steps:
         run = resume(run.path, time_limit=0.5 if stops else 0.0, progress=False, threads=2)
