@@ -90,8 +90,8 @@ def differences_table(scores: Scores, final: bool) -> str:
             mine, its = columns[name], columns[other]
             gaps.append(mine[last] - its[last] if final else late(mine, last) - late(its, last))
         entries = [text(seeds_and_episodes(gap, seed=0)) for gap in gaps]
-        if len(gaps[0]) > 1:
-            entries.append(text(mean_of_groups([gap.mean(1) for gap in gaps])))
+        seeds = [gap.mean(1) for gap in gaps]
+        entries.append(text(mean_of_groups(seeds)) if len(seeds[0]) > 1 else f"{np.mean(seeds):.1f}")
         lines.append(f"| {name} − {other} | {last:,} | {' | '.join(entries)} |")
     return "\n".join(lines) + "\n"
 
