@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -84,24 +84,25 @@ ABREAST = 10
 """Dropout samples computed at once: a processor does not mind, an accelerator has a tenth of the kernels to start."""
 
 
-def dropout_moments(critics: Any, state: Array, action: Array, key: Array, passes: int) -> tuple[Array, Array]:
-    """Mean and unbiased variance of Q_i(s,a) over dropout samples, each [2, B] or [2, B, K].
+def dropout_moments(
+    critics: DropoutCritic, state: Array, action: Array, key: Array, passes: int
+) -> tuple[Array, Array]:
+    """Mean and unbiased variance of Q_i(s,a) over dropout samples, each [2, B] or [2, B, K], the critics held constant.
 
     Samples come in groups of n, whose mean and sum of squares about it join those of the c before by Chan's rule: the
-    mean moves by n/(c+n) of the difference of means, and c·n/(c+n) of that difference squared is added.
+    mean moves by n/(c+n) of the difference of means, and c·n/(c+n) of that difference squared is added. A fused
+    kernel keeps nothing but the samples themselves, so with it all are one group.
     """
-    abreast = max(size for size in range(1, min(passes, ABREAST) + 1) if passes % size == 0)
-
-    def sample(number: Array) -> Array:
-        keys = jax.random.split(jax.random.fold_in(key, number))
-        return jax.vmap(lambda critic, k: critic.thinned(state, action, k))(critics, keys)
+    most = passes if critics.fused else min(passes, ABREAST)
+    abreast = max(size for size in range(1, most + 1) if passes % size == 0)
 
     def one(carry: tuple[Array, Array], first: Array) -> tuple[tuple[Array, Array], None]:
         mean, square = carry
-        values = jax.vmap(sample)(first + jnp.arange(abreast))
-        own = jnp.mean(values, axis=0)
+        keys = jax.vmap(lambda number: jax.random.split(jax.random.fold_in(key, number)))(first + jnp.arange(abreast))
+        values = jax.vmap(lambda critic, own: critic.samples(state, action, own), in_axes=(0, 1))(critics, keys)
+        own = jnp.mean(values, axis=1)
         difference, share = own - mean, abreast / (first + abreast)
-        square = square + jnp.sum(jnp.square(values - own), axis=0) + share * first * jnp.square(difference)
+        square = square + jnp.sum(jnp.square(values - own[:, None]), axis=1) + share * first * jnp.square(difference)
         return (mean + share * difference, square), None
 
     zero = jnp.zeros((2, *action.shape[:-1]), jnp.float32)

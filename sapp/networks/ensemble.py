@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from sapp.backend import on_cuda
 from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork
 from sapp.spec import Spec
 
@@ -116,12 +118,17 @@ class LayerNormCritic(eqx.Module):
 
 def hooked(mlp: MLP, state: Array, action: Array, after: Callable[[Array, int], Array]) -> Array:
     """Q(s,a) by an MLP on the two side by side, with ``after(x, layer)`` applied to every hidden layer's ReLU."""
-    if action.ndim == 3:
-        state = jnp.broadcast_to(state[:, None], (*action.shape[:2], state.shape[-1]))
-    x = jnp.concatenate([state, action], axis=-1)
+    x = side_by_side(state, action)
     for number, layer in enumerate(mlp.layers[:-1]):
         x = after(jax.nn.relu(layer(x, mlp.precision)), number)
     return mlp.layers[-1](x, mlp.precision).astype(jnp.float32)[..., 0]
+
+
+def side_by_side(state: Array, action: Array) -> Array:
+    """[B, S + A] of states [B, S] and actions [B, A], or [B, K, S + A] with K actions a state."""
+    if action.ndim == 3:
+        state = jnp.broadcast_to(state[:, None], (*action.shape[:2], state.shape[-1]))
+    return jnp.concatenate([state, action], axis=-1)
 
 
 class DropoutCritic(eqx.Module):
@@ -180,13 +187,49 @@ class DropoutCritic(eqx.Module):
         """
 
         def thin(layer: Linear, number: int) -> Linear:
-            keep = jax.random.bernoulli(jax.random.fold_in(key, number), 1.0 - self.rate, layer.weight.shape[:1])
-            scale = jnp.where(keep, 1.0 / (1.0 - self.rate), 0.0)
+            scale = self._keep(key, number, layer.weight.shape[0]) / (1.0 - self.rate)
             return eqx.tree_at(lambda one: one.weight, layer, layer.weight * scale[:, None])
 
         whole = self.normalised()
         layers = (whole.layers[0], *(thin(layer, number) for number, layer in enumerate(whole.layers[1:])))
         return hooked(eqx.tree_at(lambda m: m.layers, whole, layers), state, action, lambda x, _: x)
+
+    @property
+    def fused(self) -> bool:
+        """Whether a kernel of their own computes ``samples``: on a GPU, where not all of float32's bits are wanted."""
+        if self.mlp.precision == "float32" or not on_cuda():
+            return False
+        from sapp.kernels.thinned import misfit  # not before it is needed: Pallas is slow to import
+
+        return misfit(tuple(layer.bias.shape[-1] for layer in self.mlp.layers[:-1])) is None
+
+    def samples(self, state: Array, action: Array, keys: Array) -> Array:
+        """What ``thinned`` says for each of some keys, [T, B] or [T, B, K].
+
+        Its gradient is that towards states and actions; the critic counts as constant.
+        """
+        critic = jax.lax.stop_gradient(self)
+        if not self.fused:
+            return jax.vmap(lambda key: critic.thinned(state, action, key))(keys)
+        from sapp.kernels.thinned import thinned_values
+
+        whole = critic.normalised()
+        first, second, head = whole.layers
+        hidden = jax.nn.relu(first(side_by_side(state, action), whole.precision)).astype(jnp.float32)
+        keep = [
+            jax.vmap(partial(self._keep, number=number, width=width))(keys)
+            for number, width in enumerate((len(second.weight), len(head.weight)))
+        ]
+        scale = 1.0 / (1.0 - self.rate)
+        values = thinned_values(
+            hidden.reshape(-1, hidden.shape[-1]), second.weight * scale, second.bias,
+            head.weight[:, 0] * scale * keep[1], keep[0],
+        )  # fmt: skip
+        return values.reshape(len(keys), *action.shape[:-1]) + head.bias[0]
+
+    def _keep(self, key: Array, number: int, width: int) -> Array:
+        """Which of a layer's inputs one thinned network keeps, as zeros and ones."""
+        return jax.random.bernoulli(jax.random.fold_in(key, number), 1.0 - self.rate, (width,)).astype(jnp.float32)
 
 
 def _unit(vector: Array) -> Array:
