@@ -1,7 +1,9 @@
-"""CQL's critic gradient by itself, plain against fused; the products and networks that ratio estimators could use.
+"""CQL's critic gradient by itself, plain against fused; the products and networks that ratio estimators could use;
+UWAC's dropout samples.
 
 python bench/kernel.py --members 54 --layers 2 3          # on a GPU; on processors the fused kernel is interpreted
 python bench/kernel.py --products
+python bench/kernel.py --dropout --members 18
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
+from sapp.algorithms.uwac import ABREAST, UWAC
 from sapp.kernels.halves import perceptron
-from sapp.networks import MLP, StateActionNetwork
+from sapp.networks import MLP, DropoutCritic, StateActionNetwork
 from sapp.spec import Batch
 
 OBSERVATIONS, ACTIONS, SAMPLES, WIDTH = 17, 6, 10, 256
+PASSES = UWAC().passes
 
 
 def by(precision):
@@ -119,6 +123,35 @@ def networks(members: int, layers: int) -> None:
     print(f"{layers} layers  gradients differ by {float(jnp.linalg.norm(one - other) / jnp.linalg.norm(one)):.1e}")
 
 
+def dropout(members: int, batch: int, calls: int) -> None:
+    """UWAC's dropout samples: of ten actions a state for the target, and their gradient towards one for the actor."""
+    critics = jax.vmap(lambda key: DropoutCritic(key, OBSERVATIONS, ACTIONS, (WIDTH, WIDTH), "tf32"))(
+        jax.random.split(jax.random.PRNGKey(0), 2 * members)
+    )
+    state = jax.random.normal(jax.random.PRNGKey(1), (2 * members, batch, OBSERVATIONS))
+    action = jnp.tanh(jax.random.normal(jax.random.PRNGKey(2), (2 * members, batch, SAMPLES, ACTIONS)))
+    keys = jax.random.split(jax.random.PRNGKey(3), 2 * members * PASSES).reshape(2 * members, PASSES, -1)
+
+    def plain(critic: DropoutCritic, state: jax.Array, action: jax.Array, keys: jax.Array) -> jax.Array:
+        groups = keys.reshape(-1, ABREAST, keys.shape[-1])
+        one = jax.vmap(critic.thinned, in_axes=(None, None, 0))
+        return jax.lax.map(lambda group: one(state, action, group), groups).reshape(PASSES, *action.shape[:-1])
+
+    def towards(function):
+        return jax.grad(lambda action, *rest: jnp.sum(jnp.square(function(rest[0], rest[1], action, rest[2]))))
+
+    found = {}
+    for name, function in (("plain", plain), ("fused", DropoutCritic.samples)):
+        values = jax.jit(jax.vmap(function))
+        gradient = jax.jit(jax.vmap(towards(function)))
+        one = action[:, :, 0], critics, state, keys
+        found[name] = gradient(*one)
+        took = seconds(values, critics, state, action, keys, calls=calls), seconds(gradient, *one, calls=calls)
+        print(f"dropout  {name}  {1e3 * took[0] / members:7.3f} ms a run-step, gradient {1e3 * took[1] / members:7.3f}")
+    error = jnp.linalg.norm(found["plain"] - found["fused"]) / jnp.linalg.norm(found["plain"])
+    print(f"dropout  gradients differ by {float(error):.1e}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=54)
@@ -126,7 +159,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--calls", type=int, default=10)
     parser.add_argument("--products", action="store_true", help="measure the products instead")
+    parser.add_argument("--dropout", action="store_true", help="measure UWAC's dropout samples instead")
     options = parser.parse_args()
+    if options.dropout:
+        dropout(options.members, options.batch, options.calls)
+        return
     if options.products:
         products(options.members)
         for layers in options.layers:

@@ -18,6 +18,7 @@ from sapp.networks import (
     action_gradients,
     ensemble,
     make_critics,
+    small_actor,
     small_head,
 )
 from sapp.ratios import StateWeights, Uniform
@@ -74,9 +75,9 @@ class EDAC(Algorithm):
 
     def init(self, key: Array, spec: Spec) -> EDACState:
         """Fresh networks; the target starts as a copy of the critics."""
-        actor_key, critic_key = jax.random.split(key)
+        actor_key, critic_key, start_key = jax.random.split(key, 3)
         sizes = spec.observation_size, spec.action_size
-        actor = GaussianActor(actor_key, *sizes, self.hidden, self.precision, LOG_STD_MIN)
+        actor = small_actor(start_key, GaussianActor(actor_key, *sizes, self.hidden, self.precision, LOG_STD_MIN))
         critics = make_critics(critic_key, spec, self.critics, self.hidden, self.precision, small_head())
         log_temperature = jnp.log(jnp.asarray(self.initial_temperature, jnp.float32))
         return EDACState(Trained.of(actor), Trained.of(critics), critics, Trained.of(log_temperature))

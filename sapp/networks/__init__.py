@@ -9,6 +9,7 @@ from sapp.networks.ensemble import (
     make_critics,
     many,
     orthogonal,
+    small_actor,
     small_head,
 )
 from sapp.networks.gaussian import GaussianActor, NarrowGaussianActor, TanhGaussian
@@ -49,6 +50,7 @@ __all__ = [
     "make_critics",
     "many",
     "orthogonal",
+    "small_actor",
     "small_head",
     "vae_loss",
 ]

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from sapp.backend import on_cuda
+from sapp.networks.gaussian import GaussianActor
 from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork
 from sapp.spec import Spec
 
@@ -68,17 +69,35 @@ def orthogonal(gain: float = 2.0**0.5, last: float = 2.0**0.5) -> Callable[[Arra
 
 def small_head(bound: float = 3e-3, bias: float = 0.1) -> Callable[[Array, MLP], MLP]:
     """EDAC's: hidden weights as they are, hidden biases constant, the last layer uniform in ±bound."""
+    return lambda key, mlp: reinitialise(key, mlp, _constant_bias(bias), _uniform(bound))
 
-    def hidden(key: Array, old: Linear) -> Linear:
+
+def small_actor(key: Array, actor: GaussianActor, bound: float = 1e-3, bias: float = 0.1) -> GaussianActor:
+    """An actor that starts as EDAC's does: hidden biases constant, both heads uniform in ±bound, so σ near 1."""
+    trunk_key, mean_key, std_key = jax.random.split(key, 3)
+    parts = (
+        reinitialise(trunk_key, actor.trunk, _constant_bias(bias), _constant_bias(bias)),
+        _uniform(bound)(mean_key, actor.mean),
+        _uniform(bound)(std_key, actor.log_std),
+    )
+    return eqx.tree_at(lambda a: (a.trunk, a.mean, a.log_std), actor, parts)
+
+
+def _constant_bias(bias: float) -> Callable[[Array, Linear], Linear]:
+    def one(key: Array, old: Linear) -> Linear:
         return eqx.tree_at(lambda layer: layer.bias, old, jnp.full_like(old.bias, bias))
 
-    def last(key: Array, old: Linear) -> Linear:
-        weight_key, bias_key = jax.random.split(key)
-        weight = jax.random.uniform(weight_key, old.weight.shape, minval=-bound, maxval=bound)
-        head = jax.random.uniform(bias_key, old.bias.shape, minval=-bound, maxval=bound)
-        return eqx.tree_at(lambda layer: (layer.weight, layer.bias), old, (weight, head))
+    return one
 
-    return lambda key, mlp: reinitialise(key, mlp, hidden, last)
+
+def _uniform(bound: float) -> Callable[[Array, Linear], Linear]:
+    def one(key: Array, old: Linear) -> Linear:
+        keys = jax.random.split(key)
+        parts = (old.weight, old.bias)
+        drawn = [jax.random.uniform(k, x.shape, minval=-bound, maxval=bound) for k, x in zip(keys, parts, strict=True)]
+        return eqx.tree_at(lambda layer: (layer.weight, layer.bias), old, tuple(drawn))
+
+    return one
 
 
 class LayerNorm(eqx.Module):

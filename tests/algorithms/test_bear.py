@@ -11,6 +11,8 @@ import pytest
 from numpy_reference import A, B, brute, close, f64, gaussian, init, make_batch, mlp, pick, q, target_of, update
 
 from sapp import BEAR, UWAC, preset
+from sapp.algorithms.bear import mmd
+from sapp.algorithms.divergences import Kernel
 from sapp.algorithms.uwac import dropout_moments
 
 SMALL = {"hidden": (16, 16), "vae_hidden": (16,), "next_actions": 3, "warm_steps": 5.0}
@@ -60,6 +62,21 @@ def test_the_multiplier_stays_within_its_bounds() -> None:
         state = init(algorithm, 1)
         new, _ = update(algorithm, state, make_batch(), jnp.ones(B), jax.random.PRNGKey(0), 0)
         assert float(new.log_alpha.network) == pytest.approx(np.log(alpha), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "actions", "spread", "least"), [("gaussian", 6, 0.2, 0.07), ("laplacian", 3, 0.1, 0.06)]
+)
+def test_four_draws_of_one_law_are_further_apart_than_the_threshold(
+    kernel: Kernel, actions: int, spread: float, least: float
+) -> None:
+    """So no actor of such a spread meets the constraint, and α runs to its bound; with many draws one would."""
+
+    def distance(draws: int) -> float:
+        x, y = (spread * jax.random.normal(jax.random.PRNGKey(i), (1000, draws, actions)) for i in range(2))
+        return float(jnp.mean(mmd(x, y, 20.0, kernel)))
+
+    assert distance(BEAR().mmd_samples) > least > BEAR().threshold > distance(64)
 
 
 def test_kernel_by_dataset() -> None:

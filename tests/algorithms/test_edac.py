@@ -36,6 +36,19 @@ def test_alignment_has_a_finite_gradient_at_zero() -> None:
     assert np.all(np.isfinite(slope))
 
 
+@pytest.mark.parametrize("diversify", [True, False])
+def test_networks_start_as_the_authors_do(diversify: bool) -> None:
+    """Biases 0.1, the actor's heads within 1e-3 and the critics' within 3e-3: σ is near 1 and values near 0."""
+    state = EDAC(hidden=(16, 16), critics=4, diversify=diversify).init(jax.random.PRNGKey(1), SPEC)
+    actor, critics = state.actor.network, state.critics.network
+    for layer in (*actor.trunk.layers, *critics.mlp.layers[:-1]):
+        np.testing.assert_array_equal(layer.bias, np.float32(0.1))
+    for layer, bound in ((actor.mean, 1e-3), (actor.log_std, 1e-3), (critics.mlp.layers[-1], 3e-3)):
+        largest = max(float(jnp.max(jnp.abs(x))) for x in (layer.weight, layer.bias))
+        assert 0.5 * bound < largest <= bound
+    assert not np.allclose(actor.mean.weight, actor.log_std.weight)
+
+
 def test_one_update_against_numpy() -> None:
     algorithm = EDAC(hidden=(16, 16), critics=4, eta=0.7, initial_temperature=0.3)
     batch, key = make_batch(), jax.random.PRNGKey(3)
