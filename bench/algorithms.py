@@ -23,10 +23,14 @@ NAMES = (
 PEERS = {"td3bc": "TD3PlusBC", "iql": "IQL", "rebrac": "ReBRAC", "bc": "BC", "cql": "CQL", "bcq": "BCQ", "bear": "BEAR"}
 """What d3rlpy has, by its own name."""
 DATASET = "halfcheetah-medium-v2"
-"""Whose presets are used: 17 observations, 6 actions."""
+"""Whose presets are used unless another's are asked for."""
+SIZES = {"halfcheetah-medium-v2": (17, 6), "hopper-medium-v2": (11, 3), "walker2d-medium-v2": (17, 6)}
+"""Observations and actions by dataset."""
 
 
-def measure(name: str, members: int, precision: str | None, seconds: float, data: object, spec: object) -> dict:
+def measure(
+    name: str, dataset: str, members: int, precision: str | None, seconds: float, data: object, spec: object
+) -> dict:
     """Compile, then time three chunks of about a third of ``seconds``; schedules are taken to be past their start."""
     from rate import measure as timed
 
@@ -35,12 +39,13 @@ def measure(name: str, members: int, precision: str | None, seconds: float, data
     from sapp.training.phases import Phase
     from sapp.training.population import Member, Population
 
-    algorithm = override(sapp.preset(name, DATASET), {} if precision is None else {"precision": precision})
+    algorithm = override(sapp.preset(name, dataset), {} if precision is None else {"precision": precision})
     population = Population([Member(str(i), algorithm, 0, i) for i in range(members)], data, [spec])
     rate, compiled = timed(population, Phase("joint", 0), seconds / 3, algorithm.preparation + 100_000, even=2)
     return {
-        "algorithm": name, "members": members, "batch": algorithm.batch_size, "precision": precision,
-        "steps_per_second": rate, "run_steps_per_second": rate * members, "compile_seconds": compiled,
+        "algorithm": name, "dataset": dataset, "members": members, "batch": algorithm.batch_size,
+        "precision": precision, "steps_per_second": rate, "run_steps_per_second": rate * members,
+        "compile_seconds": compiled,
     }  # fmt: skip
 
 
@@ -50,11 +55,11 @@ def populations(options: argparse.Namespace) -> list[dict]:
 
     from sapp.training.device_data import DeviceData, spec_of
 
-    data = dataset(17, 6, options.rows)
+    data = dataset(*SIZES[options.dataset], options.rows)
     device, spec = DeviceData.of([data]), spec_of(data)
     rows = []
     for name in options.algorithms:
-        row = measure(name, options.members, options.precision, options.seconds, device, spec)
+        row = measure(name, options.dataset, options.members, options.precision, options.seconds, device, spec)
         rows.append(row)
         print(
             f"{name:12} {row['members']:3} members, batch {row['batch']:4}: {row['run_steps_per_second']:9,.0f} "
@@ -103,6 +108,7 @@ def main() -> None:
     parser.add_argument("what", choices=("population", "alone"))
     parser.add_argument("--algorithms", nargs="+", default=NAMES)
     parser.add_argument("--members", type=int, default=18)
+    parser.add_argument("--dataset", choices=SIZES, default=DATASET, help="population: whose presets")
     parser.add_argument("--precision", choices=("float32", "tf32", "bf16"))
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=3.0, help="timed work an algorithm, or length of a turn")

@@ -9,17 +9,17 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.algorithms.actor_critic import Trained, actor_loss, bootstrap_target, td_loss, temperature_loss
+from sapp.algorithms.actor_critic import Trained, actor_loss, bootstrap_target, squared_td, td_loss, temperature_loss
 from sapp.algorithms.base import Algorithm, Metrics, check_settings
 from sapp.networks import (
     GaussianActor,
     Precision,
     StateActionNetwork,
-    action_gradients,
     ensemble,
     make_critics,
     small_actor,
     small_head,
+    values_and_slopes,
 )
 from sapp.ratios import StateWeights, Uniform
 from sapp.spec import Batch, Spec
@@ -114,10 +114,11 @@ class EDAC(Algorithm):
 
     def critic_loss(self, critics: Any, batch: Batch, target: Array, weights: Array) -> tuple[Array, Metrics]:
         """TD errors of all critics and, unless this is SAC-N, η·E[w(s)·diversity(s)]."""
-        loss, metrics = td_loss(critics, batch, target)
         if not self.diversify:
-            return loss, metrics
-        similarity = alignment(action_gradients(critics, batch.observation, batch.action))
+            return td_loss(critics, batch, target)
+        value, slope = values_and_slopes(critics, batch.observation, batch.action)
+        loss, metrics = squared_td(value, target)
+        similarity = alignment(slope)
         return loss + self.eta * jnp.mean(weights * similarity), metrics | {"critic/alignment": jnp.mean(similarity)}
 
 

@@ -17,6 +17,7 @@ from sapp.networks.mixture import BehaviourDensity
 from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork, ensemble
 from sapp.networks.policy import BestOf, Distribution, Normalised, Normaliser, Policy, best
 from sapp.networks.scores import MLPScores
+from sapp.networks.slopes import values_and_slopes
 from sapp.networks.vae import CVAE, vae_loss
 
 __all__ = [
@@ -53,4 +54,5 @@ __all__ = [
     "small_actor",
     "small_head",
     "vae_loss",
+    "values_and_slopes",
 ]

@@ -33,6 +33,13 @@ def matmul(x: Array, weight: Array, precision: Precision) -> Array:
     return jnp.matmul(x, weight, precision=LAX_PRECISION[precision])
 
 
+def products(a: Array, b: Array, precision: Precision) -> Array:
+    """As ``matmul``, but the result is float32 whatever the operands: for gradients of weights, which Adam adds up."""
+    if precision == "bf16":
+        return jnp.matmul(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+    return matmul(a, b, precision)
+
+
 Start = Literal["torch", "he"]
 """How a layer begins: weight and bias uniform in ±1/√fan_in, as PyTorch has it; or weights in ±√6/√fan_in and no bias,
 which keeps the size of what passes through ReLUs (He and others, 2015)."""
