@@ -41,7 +41,7 @@ PENALISED = {
     "bear": "BEAR",
     "brac": "BRAC-v with the KL divergence",
     "brac-p": "BRAC-p: the same, in the policy only",
-    "brac-mmd": "BRAC-v with the squared MMD",
+    "brac-mmd": "BRAC-p with the squared MMD",
     "fisher-brc": "Fisher-BRC",
     "uwac": "UWAC",
 }

@@ -18,8 +18,8 @@ Layers = tuple[Linear, ...]
 def values_and_slopes(critics: StateActionNetwork, state: Array, action: Array) -> tuple[Array, Array]:
     """Q_i(s,a), [N, B], and ∇_a Q_i(s,a), [N, B, A], of every critic of an ensemble; differentiable once.
 
-    What plain differentiation of a loss of both computes twice, the way back through the layers, is shared here: for
-    an ensemble's critics 8 products of a layer with a batch instead of 12.
+    What plain differentiation of a loss of both computes twice, the way back through the layers, is shared here: with
+    three hidden layers 8 products between hidden layers a critic instead of 12.
     """
     return jax.vmap(lambda one: value_and_slope(one.mlp.precision, one.mlp.layers, state, action))(critics)
 
