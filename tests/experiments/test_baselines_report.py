@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sapp import SappError
@@ -34,6 +35,19 @@ def test_every_score_on_the_page_is_what_its_rows_say() -> None:
         assert final in text, dataset
         if difference:
             assert (difference if difference.startswith("−") else f"+{difference}") in text, (dataset, row)
+
+
+def test_the_climb_of_edac_and_sac_n_is_what_their_rows_say() -> None:
+    """The table of means over seeds along training."""
+    part = PAGE.read_text(encoding="utf-8").split("### EDAC and SAC-N")[1]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line[:1] == "|"]
+    steps = [1000 * int(cell.replace(",", "")) for cell in lines[0][1:]]
+    found = panels(FOLDERS)
+    for title, *values in lines[2:7]:
+        name, dataset = title.split(" (")[0].lower().split(", ")
+        seeds = [dict(curve) for curve in found[f"{dataset}-medium-v2"][name].values()]
+        expected = [f"{np.mean([seed[at] for seed in seeds]):.1f}" if at in seeds[0] else "" for at in steps]
+        assert [value.replace("−", "-") for value in values] == expected, title
 
 
 def test_curves_are_the_means_of_seeds_along_training() -> None:
