@@ -108,8 +108,8 @@ def _brac_mmd(_: str, weights: StateWeights) -> BRAC:
     """Ours, not published: the authors tune α by task.
 
     The squared MMD of four draws of one law with four others of it is (2/4)·(1 − E k), some 0.02 to 0.04 of clones of
-    D4RL's medium policies. At an α that holds the actor that is 10 to 20 a step, more than the reward: in the values it
-    would pay for ending the episode. So it is in the policy only.
+    D4RL's medium policies. At an α that holds the actor that is 10 to 20 a step, more than the reward: values would be
+    negative, and an end of the episode a gain. So it is in the policy only.
     """
     return BRAC(divergence="mmd", alpha=500.0, value_penalty=False, weights=weights)
 

@@ -39,7 +39,8 @@ from sapp.training.loop import Interrupted
 from sapp.training.tables import Table
 
 ALGORITHMS = (
-    "td3bc", "iql", "rebrac", "bc", "edac", "fisher-brc", "brac", "brac-mmd", "bear", "bcq", "uwac", "sac-n",
+    "td3bc", "iql", "rebrac", "bc", "edac", "fisher-brc", "brac", "brac-p", "brac-mmd", "bear", "bcq", "uwac",
+    "sac-n",
 )  # fmt: skip
 """In the order of what is most worth knowing, should the time run out."""
 STATE_AWARE = ("td3bc", "bear", "brac", "fisher-brc")

@@ -13,6 +13,7 @@ from sapp.experiments.baselines_report import baseline_rows, panels, state_aware
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "baselines.md"
 ROWS = PAGE.parent / "baselines"
 FOLDERS = ROWS, ROWS / "hopper"
+PROCESSOR = ROWS / "processor", ROWS / "processor" / "in-values"
 
 
 def cells(row: str) -> list[str]:
@@ -23,11 +24,11 @@ def test_every_score_on_the_page_is_what_its_rows_say() -> None:
     """Final scores with their intervals and seeds, and state-aware variants minus their controls."""
     text = PAGE.read_text(encoding="utf-8")
     last = {}
-    for folder in FOLDERS:
+    for folder in (*FOLDERS, *PROCESSOR):
         for dataset, row in baseline_rows(folder):
             name, _, final, each, *_ = cells(row)
-            last[dataset, name] = f"{final}: {each}"
-    assert len(last) == 24
+            last[dataset, name, folder in PROCESSOR and folder] = f"{final}: {each}"
+    assert len(last) == 24 + 9
     for found in last.values():
         assert found in text
     for dataset, row in state_aware_rows(ROWS):
