@@ -35,9 +35,9 @@ def measure(
     from rate import measure as timed
 
     import sapp
-    from sapp.config import override
-    from sapp.training.phases import Phase
-    from sapp.training.population import Member, Population
+    from sapp.algorithms.config import override
+    from sapp.runs.phases import Phase
+    from sapp.training.program import Member, Population
 
     algorithm = override(sapp.preset(name, dataset), {} if precision is None else {"precision": precision})
     population = Population([Member(str(i), algorithm, 0, i) for i in range(members)], data, [spec])

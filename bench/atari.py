@@ -44,7 +44,7 @@ def synthetic(rows: int) -> Any:
 def algorithm(name: str, batch: int, precision: str, method: str) -> Any:
     """The preset for Pong at the given sizes."""
     import sapp
-    from sapp.config import override
+    from sapp.algorithms.config import override
 
     changes = {"batch_size": batch, "network.precision": precision, "network.method": method}
     return override(sapp.preset(name, "ALE/Pong-v5"), changes)
@@ -62,8 +62,8 @@ def measure(chosen: Any, members: int, columns: int, data: Any, spec: Any, secon
     """Compile, then time three stretches of about a third of ``seconds`` each."""
     from rate import measure as timed
 
-    from sapp.training.phases import Phase
-    from sapp.training.population import Member, Population
+    from sapp.runs.phases import Phase
+    from sapp.training.program import Member, Population
 
     lanes = max(1, members // columns)
     population = Population([Member(str(i), chosen, 0, i % lanes) for i in range(members)], data, [spec])

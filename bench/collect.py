@@ -19,12 +19,12 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
-from sapp.benchmark import minari_files
-from sapp.environments import make
-from sapp.environments.blas import one_blas_thread
-from sapp.environments.collect import collect
-from sapp.environments.gymnasium_specs import environment_spec
-from sapp.environments.policies import StochasticPolicy, UniformPolicy, load_policy
+from sapp.collect.benchmark import minari_files
+from sapp.envs import make
+from sapp.envs.blas import one_blas_thread
+from sapp.envs.collect import collect
+from sapp.envs.gymnasium_specs import environment_spec
+from sapp.envs.policies import StochasticPolicy, UniformPolicy, load_policy
 
 
 def plain_loop(name: str, policy: StochasticPolicy, seconds: float) -> float:

@@ -25,7 +25,7 @@ from pathlib import Path  # noqa: E402
 import jax  # noqa: E402
 
 import sapp  # noqa: E402
-from sapp.config import override  # noqa: E402
+from sapp.algorithms.config import override  # noqa: E402
 from sapp.data import Dataset, load_vectors  # noqa: E402
 
 ENVIRONMENTS = ("halfcheetah", "hopper", "walker2d")

@@ -17,9 +17,9 @@ import numpy as np
 
 from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
 from sapp.algorithms.uwac import ABREAST, UWAC
-from sapp.kernels.halves import perceptron
+from sapp.core.spec import Batch
+from sapp.kernels.split_fp16 import perceptron
 from sapp.networks import MLP, DropoutCritic, StateActionNetwork
-from sapp.spec import Batch
 
 OBSERVATIONS, ACTIONS, SAMPLES, WIDTH = 17, 6, 10, 256
 PASSES = UWAC().passes

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import sapp
-from sapp.data.frame_files import FrameWriter
+from sapp.data.loaders.frame_files import FrameWriter
 
 PIECE, EPISODE, SIZE, ACTIONS = 10_000, 1_000, 84, 6
 

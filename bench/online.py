@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from sapp.algorithms.sac import SAC
-from sapp.environments import make
-from sapp.environments.blas import one_blas_thread
-from sapp.online.learners import Learners
-from sapp.online.simulation import Simulation
+from sapp.collect.sac_learners import Learners
+from sapp.collect.simulation import Simulation
+from sapp.envs import make
+from sapp.envs.blas import one_blas_thread
 
 SIZES = {"mixed": [(17, 6), (11, 3), (17, 6)], "alike": [(17, 6)], "small": [(11, 3)]}
 

@@ -16,10 +16,10 @@ from rate import measure
 
 import sapp
 from sapp.data import Dataset
-from sapp.ratios import DualDICE
+from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.phases import Phase
-from sapp.training.population import Member, Population
+from sapp.training.program import Member, Population
+from sapp.weights import DualDICE
 
 PHASES = {
     "base": Phase("base", 0, base=True, ratio=False, weighted=False),

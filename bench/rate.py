@@ -8,8 +8,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from sapp.training.phases import Phase
-from sapp.training.population import Population
+from sapp.runs.phases import Phase
+from sapp.training.program import Population
 
 
 def measure(population: Population, phase: Phase, seconds: float, past: int = 0, even: int = 1) -> tuple[float, float]:

@@ -12,9 +12,9 @@ from worker import arrays, open_answers, serve
 
 import sapp
 from sapp.data import Dataset
+from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.phases import Phase
-from sapp.training.population import Member, Population
+from sapp.training.program import Member, Population
 
 
 def task(name: str) -> Callable[[int], None]:

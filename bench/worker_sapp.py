@@ -10,10 +10,10 @@ from worker import SIZES, arrays, open_answers, serve
 
 import sapp
 from sapp.data import Dataset
-from sapp.ratios import DualDICE, Uniform
+from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.phases import Phase
-from sapp.training.population import Member, Population
+from sapp.training.program import Member, Population
+from sapp.weights import DualDICE, Uniform
 
 
 def task(weights: sapp.StateWeights) -> Callable[[int], None]:

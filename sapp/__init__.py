@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from sapp.core.version import __version__
 
 _HOME = {
     "CQL": "sapp.algorithms",
@@ -34,27 +34,27 @@ _HOME = {
     "UWAC": "sapp.algorithms",
     "Algorithm": "sapp.algorithms",
     "preset": "sapp.algorithms.presets",
-    "Clip": "sapp.ratios",
-    "ConstantWeights": "sapp.ratios",
-    "DualDICE": "sapp.ratios",
-    "Identity": "sapp.ratios",
-    "LogMinMax": "sapp.ratios",
-    "MatchedWeights": "sapp.ratios",
-    "Power": "sapp.ratios",
-    "RandomWeights": "sapp.ratios",
-    "ShuffledWeights": "sapp.ratios",
-    "StateWeights": "sapp.ratios",
-    "Uniform": "sapp.ratios",
+    "Clip": "sapp.weights",
+    "ConstantWeights": "sapp.weights",
+    "DualDICE": "sapp.weights",
+    "Identity": "sapp.weights",
+    "LogMinMax": "sapp.weights",
+    "MatchedWeights": "sapp.weights",
+    "Power": "sapp.weights",
+    "RandomWeights": "sapp.weights",
+    "ShuffledWeights": "sapp.weights",
+    "StateWeights": "sapp.weights",
+    "Uniform": "sapp.weights",
     "Dataset": "sapp.data",
     "FrameDataset": "sapp.data",
     "load": "sapp.data",
     "save_npz": "sapp.data",
-    "Phase": "sapp.training",
-    "Run": "sapp.training",
-    "resume": "sapp.training",
-    "sa_protocol": "sapp.training",
-    "train": "sapp.training",
-    "SappError": "sapp.errors",
+    "Phase": "sapp.runs.phases",
+    "Run": "sapp.runs.run",
+    "resume": "sapp.training.loop",
+    "sa_protocol": "sapp.runs.phases",
+    "train": "sapp.training.loop",
+    "SappError": "sapp.core.errors",
 }
 
 __all__ = [*_HOME, "__version__"]
@@ -78,27 +78,27 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.algorithms import FisherBRC as FisherBRC
     from sapp.algorithms import ReBRAC as ReBRAC
     from sapp.algorithms.presets import preset as preset
+    from sapp.core.errors import SappError as SappError
     from sapp.data import Dataset as Dataset
     from sapp.data import FrameDataset as FrameDataset
     from sapp.data import save_npz as save_npz
     from sapp.data.load import load as load
-    from sapp.errors import SappError as SappError
-    from sapp.ratios import Clip as Clip
-    from sapp.ratios import ConstantWeights as ConstantWeights
-    from sapp.ratios import DualDICE as DualDICE
-    from sapp.ratios import Identity as Identity
-    from sapp.ratios import LogMinMax as LogMinMax
-    from sapp.ratios import MatchedWeights as MatchedWeights
-    from sapp.ratios import Power as Power
-    from sapp.ratios import RandomWeights as RandomWeights
-    from sapp.ratios import ShuffledWeights as ShuffledWeights
-    from sapp.ratios import StateWeights as StateWeights
-    from sapp.ratios import Uniform as Uniform
-    from sapp.training import Phase as Phase
-    from sapp.training import Run as Run
-    from sapp.training import resume as resume
-    from sapp.training import sa_protocol as sa_protocol
-    from sapp.training import train as train
+    from sapp.runs.phases import Phase as Phase
+    from sapp.runs.phases import sa_protocol as sa_protocol
+    from sapp.runs.run import Run as Run
+    from sapp.training.loop import resume as resume
+    from sapp.training.loop import train as train
+    from sapp.weights import Clip as Clip
+    from sapp.weights import ConstantWeights as ConstantWeights
+    from sapp.weights import DualDICE as DualDICE
+    from sapp.weights import Identity as Identity
+    from sapp.weights import LogMinMax as LogMinMax
+    from sapp.weights import MatchedWeights as MatchedWeights
+    from sapp.weights import Power as Power
+    from sapp.weights import RandomWeights as RandomWeights
+    from sapp.weights import ShuffledWeights as ShuffledWeights
+    from sapp.weights import StateWeights as StateWeights
+    from sapp.weights import Uniform as Uniform
 
 
 def __getattr__(name: str) -> Any:

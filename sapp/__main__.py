@@ -2,7 +2,7 @@
 
 import sys
 
-from sapp.cli import main
+from sapp.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

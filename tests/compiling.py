@@ -30,7 +30,7 @@ def training(options: dict[str, int]) -> Iterator[None]:
     """Training compiled with these options instead of ``FLAGS``."""
     import jax
 
-    from sapp.training import population
+    from sapp.training import program as population
 
     quick = population._run
     population._run = jax.jit(quick.__wrapped__, **population.COMPILED, compiler_options=options)

@@ -91,7 +91,7 @@ def short() -> list[str]:
 def point_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six logged episodes of the point task."""
     from sapp.data import save_npz
-    from sapp.environments.point import behaviour_dataset
+    from sapp.envs.point import behaviour_dataset
 
     return save_npz(behaviour_dataset(6), tmp_path_factory.mktemp("data") / "point.npz")
 
@@ -99,7 +99,7 @@ def point_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory, point_file: Path, tiny: list[str], short: list[str]) -> Path:
     """A finished run of CQL made by the command; copy it before changing it."""
-    from sapp.cli import main
+    from sapp.cli.main import main
 
     folder = tmp_path_factory.mktemp("runs") / "cql"
     assert main(["train", "cql", str(point_file), *tiny, *short, "--out", str(folder)]) == 0

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import sapp
-from sapp.environments.point import behaviour_dataset
+from sapp.envs.point import behaviour_dataset
 
 PAGE = Path(__file__).parents[1] / "docs" / "add-an-algorithm.md"
 TINY = {"hidden": (8, 8), "batch_size": 16}

@@ -18,7 +18,7 @@ import h5py
 import numpy as np
 import pytest
 
-from sapp.cli import main
+from sapp.cli.main import main
 
 LAST = "checkpoints/0000000020.safetensors"
 """Of the finished run."""
@@ -475,7 +475,7 @@ def _own_data(place: Place) -> Path:
 @case("dataset changed since the run began", "point-behaviour", "changed")
 def _(place: Place) -> list[str]:
     from sapp.data import save_npz
-    from sapp.environments.point import behaviour_dataset
+    from sapp.envs.point import behaviour_dataset
 
     save_npz(behaviour_dataset(5), _own_data(place))
     return ["resume", "run"]
@@ -562,7 +562,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("sapp.training.run.Run.__init__", broken)
+    monkeypatch.setattr("sapp.runs.run.Run.__init__", broken)
     with pytest.raises(RuntimeError, match="a bug"):
         main(["evaluate", "somewhere"])
 
@@ -579,7 +579,7 @@ def test_conditions_of_the_machine_are_one_line(error, says, monkeypatch, capfd)
     def broken(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("sapp.training.run.Run.__init__", broken)
+    monkeypatch.setattr("sapp.runs.run.Run.__init__", broken)
     assert main(["evaluate", "somewhere"]) == 2
     assert says in complaint(capfd.readouterr().err)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sapp.cli import OTHERS, PENALISED, VARIANTS, main, split_options, sweep
-from sapp.errors import SappError
+from sapp.cli.main import OTHERS, PENALISED, VARIANTS, main, split_options, sweep
+from sapp.core.errors import SappError
 
 COMMANDS = (
     ["demo"],
@@ -44,7 +44,7 @@ def test_help_and_version_are_quick():
 
 def test_help_imports_nothing_heavy():
     shown = "print(sorted({'jax', 'numpy', 'rich'} & set(sys.modules)))"
-    code = f"import sys, sapp.cli; sapp.cli.main(['train', '--help']); {shown}"
+    code = f"import sys, sapp.cli.main; sapp.cli.main.main(['train', '--help']); {shown}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
@@ -89,7 +89,7 @@ def test_help_lists_commands_as_one_meets_them(capsys):
 def test_the_page_of_the_command_names_every_command_and_option():
     import typer
 
-    from sapp.cli import app
+    from sapp.cli.main import app
 
     page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
     parts = {part.split()[1]: part for part in page.split("\n## ")[1:] if part.startswith("sapp ")}
@@ -286,7 +286,7 @@ def test_data_show_convert_and_plot(tmp_path, capsys):
 def test_data_replay_of_a_made_file(tmp_path, capsys):
     import h5py
 
-    from sapp.environments import make
+    from sapp.envs import make
 
     hopper = make("hopper", physics="d4rl")
     observation = hopper.reset(4, seed=0)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sapp.cli import main
-from sapp.cli_experiment import EXPERIMENTS
+from sapp.cli.experiment import EXPERIMENTS
+from sapp.cli.main import main
 from sapp.experiments.store import Store
 
 

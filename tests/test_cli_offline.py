@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sapp.cli import main
-from sapp.training import Run, checkpoint
+from sapp.cli.main import main
+from sapp.runs import checkpoint
+from sapp.runs.run import Run
 
 QUICK = ["--fit-steps", "40", "--bags", "2", "--fit-hidden", "8"]
 

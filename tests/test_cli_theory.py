@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sapp.cli import main
+from sapp.cli.main import main
 
 
 def test_audit_prints_every_statement_and_draws(

@@ -25,9 +25,9 @@ from sapp import (
     Uniform,
     preset,
 )
+from sapp.algorithms.config import build, describe, options, override, register, resolve
 from sapp.algorithms.presets import PRESETS, weight_range
-from sapp.config import build, describe, options, override, register, resolve
-from sapp.ratios import Control, control
+from sapp.weights import Control, control
 
 WEIGHTS = [
     Uniform(), ConstantWeights(0.3), RandomWeights(0.5, 1.5), ShuffledWeights(DualDICE()), MatchedWeights(DualDICE()),
@@ -80,7 +80,7 @@ def test_values_that_json_cannot_hold_are_refused() -> None:
 
 
 def test_own_classes_must_be_registered_and_then_roundtrip() -> None:
-    with pytest.raises(SappError, match=r"Unknown is not registered.*sapp\.config\.register"):
+    with pytest.raises(SappError, match=r"Unknown is not registered.*sapp\.algorithms\.config\.register"):
         describe(CQL(weights=Unknown()))
     with pytest.raises(SappError, match=r"unknown class 'Unknown'"):
         build({"class": "Unknown"})
@@ -207,7 +207,7 @@ def test_an_unknown_preset_gets_a_suggestion() -> None:
 def test_a_command_can_be_told_where_classes_of_ones_own_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "own_rule.py"
     file.write_text(
-        "from sapp.algorithms import CQL\nfrom sapp.config import register\n\n"
+        "from sapp.algorithms import CQL\nfrom sapp.algorithms.config import register\n\n"
         "@register\nclass OwnRule(CQL):\n    alpha: float = 3.5\n"
     )
     with pytest.raises(SappError, match=r"unknown class 'OwnRule'.*SAPP_IMPORT=my_algorithm.py"):

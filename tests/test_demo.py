@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sapp.demo import FIGURE, algorithms, demo, state_weights
+from sapp.cli.demo import FIGURE, algorithms, demo, state_weights
 from sapp.training import loop
 
 SIZES = {"seeds": 2, "steps": 16, "pretrain": 8, "ratio_steps": 8, "logged_episodes": 8, "eval_episodes": 3}
@@ -53,7 +53,7 @@ def test_before_the_weights_count_both_are_the_same(shown):
 
 
 def test_state_weights_cover_the_data_and_stay_in_range(shown):
-    from sapp.environments.point import behaviour_dataset
+    from sapp.envs.point import behaviour_dataset
 
     run, _ = shown
     dataset = behaviour_dataset(8)
@@ -64,7 +64,7 @@ def test_state_weights_cover_the_data_and_stay_in_range(shown):
 
 
 def test_the_demo_never_overwrites_another_run(trained, capsys):
-    from sapp.cli import main
+    from sapp.cli.main import main
 
     before = {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
     assert main(["demo", "--out", str(trained)]) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sapp.files import remove_leftovers
+from sapp.core.files import remove_leftovers
 
 
 def test_leftovers_of_ours_and_of_safetensors_are_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ import equinox as eqx
 import pytest
 
 from sapp import preset
+from sapp.algorithms.config import options
 from sapp.algorithms.presets import PRESETS
-from sapp.cli import main
-from sapp.config import options
-from sapp.meanings import meaning, meanings
+from sapp.cli.main import main
+from sapp.core.field_docs import meaning, meanings
 
 
 class Base(eqx.Module):

@@ -17,8 +17,8 @@ from sapp.algorithms.rem import REM
 from sapp.algorithms.sac import SAC
 from sapp.algorithms.td3bc import TD3BC
 from sapp.algorithms.uwac import UWAC
+from sapp.networks.action_scores import MLPScores
 from sapp.networks.conv import ConvScores, DefaultScores
-from sapp.networks.scores import MLPScores
 
 __all__ = [
     "BC",

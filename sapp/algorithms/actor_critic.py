@@ -12,9 +12,9 @@ import optax
 from jax import Array
 
 from sapp.algorithms.base import Metrics
+from sapp.core.pytrees import usable
+from sapp.core.spec import Batch, Spec
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
-from sapp.spec import Batch, Spec
-from sapp.tree import usable
 
 T = TypeVar("T")
 ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import equinox as eqx
 from jax import Array
 
-from sapp.errors import SappError, check_ranges
+from sapp.core.errors import SappError, check_ranges
+from sapp.core.spec import Batch, Spec
 from sapp.networks import Policy
 from sapp.networks.mlp import check_precision
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
+from sapp.weights import StateWeights, Uniform
 
 Metrics = dict[str, Array]
 

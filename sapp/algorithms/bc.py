@@ -8,9 +8,9 @@ from jax import Array
 
 from sapp.algorithms.actor_critic import Trained
 from sapp.algorithms.base import Algorithm, Metrics, check_no_weights, check_settings
+from sapp.core.spec import Batch, Spec
 from sapp.networks import DeterministicActor, NoisyPolicy, Normalised, Normaliser, Precision
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
+from sapp.weights import StateWeights, Uniform
 
 
 class BCState(eqx.Module):

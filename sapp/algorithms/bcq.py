@@ -11,11 +11,11 @@ from jax import Array
 
 from sapp.algorithms.actor_critic import Trained, bootstrap_target, mixed_minimum, td_loss
 from sapp.algorithms.base import Algorithm, Metrics, check_no_weights, check_settings
-from sapp.errors import check_ranges
+from sapp.core.errors import check_ranges
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import CVAE, MLP, BestOf, Precision, StateActionNetwork, ensemble, make_critics, vae_loss
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 
 class Perturbation(eqx.Module):

@@ -12,11 +12,11 @@ from jax import Array
 from sapp.algorithms.actor_critic import Trained, bootstrap_target, mixed_minimum, squared_td
 from sapp.algorithms.base import Algorithm, Metrics, check_settings
 from sapp.algorithms.divergences import Kernel, check_kernel, mmd_squared
-from sapp.errors import check_ranges
+from sapp.core.errors import check_ranges
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import CVAE, BestOf, GaussianActor, Precision, ensemble, make_critics, vae_loss
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 LOG_ALPHA_MIN, LOG_ALPHA_MAX = -5.0, 10.0
 

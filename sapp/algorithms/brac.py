@@ -12,11 +12,11 @@ from jax import Array
 from sapp.algorithms.actor_critic import Trained, bootstrap_target, branch, mixed_minimum, td_loss
 from sapp.algorithms.base import Algorithm, Metrics, check_settings
 from sapp.algorithms.divergences import Kernel, check_kernel, mmd_squared
-from sapp.errors import SappError, check_ranges
+from sapp.core.errors import SappError, check_ranges
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import NarrowGaussianActor, Precision, StateActionNetwork, TanhGaussian, ensemble, make_critics
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 ALPHA_MAX = 500.0
 Divergence = Literal["kl", "mmd"]

@@ -19,13 +19,13 @@ from sapp.algorithms.actor_critic import (
     temperature_loss,
 )
 from sapp.algorithms.base import Algorithm, Metrics
-from sapp.backend import on_cuda
-from sapp.errors import SappError, check_ranges
+from sapp.core.backend import on_cuda
+from sapp.core.errors import SappError, check_ranges
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
 from sapp.networks.mlp import check_precision
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 ALPHA_SCALES = {"d3rlpy-v1": 0.5, "per-critic": 1.0, "half-td": 2.0}
 """What α multiplies beside each critic's plain mean squared TD error. d3rlpy v1 averages the penalty over the two
@@ -43,7 +43,7 @@ STATES_AT_ONCE = 32
 class CQL(Algorithm):
     """CQL(H) on soft actor-critic. ``CQL(weights=DualDICE())`` is SA-CQL.
 
-    Per critic i, with the batch mean E_B and state weights w (see ``sapp.ratios``):
+    Per critic i, with the batch mean E_B and state weights w (see ``sapp.weights``):
 
         loss_i = E_B[(Q_i(s,a) − y)²] + c·α·E_B[w(s)·(L_i(s) − Q_i(s,a))],   y = r + γ(1−terminal)·min_j Q̄_j(s', a')
 

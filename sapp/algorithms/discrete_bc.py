@@ -11,11 +11,11 @@ from jax import Array
 from sapp.algorithms.actor_critic import Trained
 from sapp.algorithms.base import Metrics, check_no_weights
 from sapp.algorithms.dqn import ScoreLearner
-from sapp.errors import check_ranges
+from sapp.core.errors import check_ranges
+from sapp.core.spec import Batch, Spec
 from sapp.networks.categorical import CategoricalActor
 from sapp.networks.conv import DefaultScores
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
+from sapp.weights import StateWeights, Uniform
 
 
 class DiscreteBCState(eqx.Module):

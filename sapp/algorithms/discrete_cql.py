@@ -9,7 +9,7 @@ from jax import Array
 
 from sapp.algorithms.base import Metrics
 from sapp.algorithms.dqn import DQN
-from sapp.errors import check_ranges
+from sapp.core.errors import check_ranges
 
 
 class DiscreteCQL(DQN):

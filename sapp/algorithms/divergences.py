@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 
 Kernel = Literal["gaussian", "laplacian"]
 

@@ -12,12 +12,12 @@ from jax import Array
 
 from sapp.algorithms.actor_critic import ADAM, adam_step, bootstrap_target
 from sapp.algorithms.base import Algorithm, Metrics, check_no_weights
-from sapp.errors import SappError, check_ranges
+from sapp.core.errors import SappError, check_ranges
+from sapp.core.pytrees import select
+from sapp.core.spec import Batch, Spec
 from sapp.networks.categorical import CategoricalActor
 from sapp.networks.conv import DefaultScores
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import select
+from sapp.weights import StateWeights, Uniform
 
 RMSPROP = optax.scale_by_stddev(decay=0.95, eps=1e-5)
 """Dopamine's centred RMSProp, epsilon inside the root."""

@@ -11,6 +11,8 @@ from jax import Array
 
 from sapp.algorithms.actor_critic import Trained, actor_loss, bootstrap_target, squared_td, td_loss, temperature_loss
 from sapp.algorithms.base import Algorithm, Metrics, check_settings
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import (
     GaussianActor,
     Precision,
@@ -21,9 +23,7 @@ from sapp.networks import (
     small_head,
     values_and_slopes,
 )
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 LOG_STD_MIN = -5.0
 """Least log standard deviation of the actor in the authors' code; SAC's is −20."""

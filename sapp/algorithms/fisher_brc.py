@@ -16,6 +16,8 @@ from sapp.algorithms.actor_critic import (
     temperature_loss,
 )
 from sapp.algorithms.base import Algorithm, Metrics, check_settings
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import (
     BehaviourDensity,
     GaussianActor,
@@ -26,9 +28,7 @@ from sapp.networks import (
     make_critics,
     orthogonal,
 )
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 LAST_GAIN = 1e-2
 """Gain of the last layers: actor and behaviour begin wide and near zero, offsets near zero."""

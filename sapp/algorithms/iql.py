@@ -12,7 +12,9 @@ from jax import Array
 
 from sapp.algorithms.actor_critic import Trained, bootstrap_target, td_loss
 from sapp.algorithms.base import Algorithm, Metrics, check_no_weights, check_settings
-from sapp.errors import SappError, check_ranges
+from sapp.core.errors import SappError, check_ranges
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import (
     MLP,
     MeanActor,
@@ -24,9 +26,7 @@ from sapp.networks import (
     make_critics,
     orthogonal,
 )
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 ACTION_LIMIT = 1.0 - 1e-5
 MAX_ADVANTAGE_WEIGHT = 100.0

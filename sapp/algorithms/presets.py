@@ -22,8 +22,8 @@ from sapp.algorithms.rebrac import ReBRAC
 from sapp.algorithms.rem import REM
 from sapp.algorithms.td3bc import TD3BC
 from sapp.algorithms.uwac import UWAC
-from sapp.errors import SappError
-from sapp.ratios import (
+from sapp.core.errors import SappError
+from sapp.weights import (
     DualDICE,
     LogMinMax,
     MatchedWeights,

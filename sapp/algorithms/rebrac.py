@@ -11,8 +11,8 @@ from jax import Array
 
 from sapp.algorithms.base import Metrics, check_settings
 from sapp.algorithms.td3 import TD3
+from sapp.core.spec import Batch, Spec
 from sapp.networks import DeterministicActor, LayerNormCritic, ensemble, many, small_head
-from sapp.spec import Batch, Spec
 
 
 class ReBRAC(TD3):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from sapp.algorithms.dqn import DQN
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 
 
 class REM(DQN):

@@ -19,12 +19,12 @@ from sapp.algorithms.actor_critic import (
     temperature_loss,
 )
 from sapp.algorithms.base import Algorithm, Metrics, check_settings
-from sapp.errors import check_ranges
+from sapp.core.errors import check_ranges
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
 from sapp.networks.padded import PaddedActor, Padding
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 
 class SAC(Algorithm):

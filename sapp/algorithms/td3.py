@@ -11,10 +11,10 @@ from jax import Array
 
 from sapp.algorithms.actor_critic import Trained, bootstrap_target, every, td_loss
 from sapp.algorithms.base import Algorithm, Metrics, check_settings
+from sapp.core.pytrees import polyak
+from sapp.core.spec import Batch, Spec
 from sapp.networks import DeterministicActor, NoisyPolicy, Normalised, Normaliser, Precision, ensemble, make_critics
-from sapp.ratios import StateWeights, Uniform
-from sapp.spec import Batch, Spec
-from sapp.tree import polyak
+from sapp.weights import StateWeights, Uniform
 
 
 class TD3State(eqx.Module):

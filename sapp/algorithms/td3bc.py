@@ -10,8 +10,8 @@ from jax import Array
 
 from sapp.algorithms.base import Metrics, check_settings
 from sapp.algorithms.td3 import TD3
+from sapp.core.spec import Batch
 from sapp.networks import DeterministicActor
-from sapp.spec import Batch
 
 
 class TD3BC(TD3):

@@ -13,9 +13,9 @@ from sapp.algorithms.actor_critic import squared_td
 from sapp.algorithms.base import Metrics, check_settings
 from sapp.algorithms.bear import BEAR, BEARState
 from sapp.algorithms.divergences import Kernel
-from sapp.errors import check_ranges
+from sapp.core.errors import check_ranges
+from sapp.core.spec import Batch, Spec
 from sapp.networks import DropoutCritic, many
-from sapp.spec import Batch, Spec
 
 
 class UWAC(BEAR):

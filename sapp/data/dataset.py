@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sapp.core.errors import SappError
 from sapp.data.episodes import Episodes, read_only
-from sapp.errors import SappError
 
 ARRAYS = ("observation", "action", "reward", "next_observation", "terminal", "timeout")
 """The six per-transition arrays of every dataset, in the order the constructor takes them."""

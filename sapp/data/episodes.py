@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 
 
 class Episodes:

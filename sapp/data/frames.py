@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from sapp.core.errors import SappError
 from sapp.data.dataset import _choices, _chosen, _flags, _vector
 from sapp.data.episodes import Episodes, read_only
-from sapp.errors import SappError
 
 if TYPE_CHECKING:
     from jax import Array

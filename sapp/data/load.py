@@ -11,16 +11,17 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from sapp.benchmark import names
-from sapp.data import d4rl, minari, tables
-from sapp.data.arrays import load_mapping, load_npz
+from sapp.core.errors import SappError
+from sapp.data import benchmark_names as names
 from sapp.data.dataset import Dataset
-from sapp.data.dqn_replay import is_dqn_replay, load_dqn_replay
-from sapp.data.files import Options, did_you_mean, given
-from sapp.data.frame_files import is_frames_folder, load_frames
 from sapp.data.frames import FrameDataset
-from sapp.data.table_files import is_parts_folder, no_parts
-from sapp.errors import SappError
+from sapp.data.loaders import d4rl, minari
+from sapp.data.loaders import parquet_csv as tables
+from sapp.data.loaders.arrays import load_mapping, load_npz
+from sapp.data.loaders.dqn_replay import is_dqn_replay, load_dqn_replay
+from sapp.data.loaders.files import Options, did_you_mean, given
+from sapp.data.loaders.frame_files import is_frames_folder, load_frames
+from sapp.data.loaders.table_files import is_parts_folder, no_parts
 
 ACCEPTED = (
     "a path ending in .hdf5, .h5, .parquet, .csv, .csv.gz or .npz, a D4RL name such as hopper-medium-v2, "
@@ -47,7 +48,7 @@ def load(
 
     Args:
         source: a path (.hdf5, .h5, .parquet, .csv, .csv.gz, .npz), a D4RL name (hopper-medium-v2: downloaded), a name
-            of the benchmark (hopper-medium: made on this machine, see ``sapp.benchmark``), a Minari id (with or without
+            of the benchmark (hopper-medium: made on this machine), a Minari id (with or without
             "minari:" in front), a folder of Parquet files that make one log, a folder of image logs (DQN-Replay shards,
             read into memory, or one of sapp's own, mapped), a dictionary of arrays, or a dataset, which is returned as
             it is. Image logs come as a ``FrameDataset``.
@@ -110,7 +111,7 @@ def load(
 
 def _benchmark(name: str, progress: d4rl.Progress | None) -> Dataset:
     """One of the benchmark's datasets, made on this machine if it is not there yet."""
-    from sapp.benchmark.make import load as load_or_make
+    from sapp.collect.benchmark.make import load as load_or_make
 
     return load_or_make(name, progress=progress)
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sapp.core.errors import SappError
 from sapp.data.frames import FrameDataset, gather
-from sapp.errors import SappError
 
 
 class Chunk(NamedTuple):

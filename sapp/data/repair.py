@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "action_kind": ("continuous", "discrete"),

@@ -1,7 +1,7 @@
 """Rollouts of many policies at once, and the statistics to report them with."""
 
+from sapp.core.statistics import Interval, bootstrap_interval, iqm, mean, paired_difference, standard_error
 from sapp.evaluation.rollouts import Rollouts, evaluate, evaluate_one
-from sapp.evaluation.statistics import Interval, bootstrap_interval, iqm, mean, paired_difference, standard_error
 
 __all__ = [
     "Interval",

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from sapp.environments.policies import TanhGaussianPolicy, load_policy
+from sapp.envs.policies import TanhGaussianPolicy, load_policy
 from sapp.networks import GaussianActor
 
 
@@ -27,5 +27,5 @@ def actor_of(policy: TanhGaussianPolicy) -> GaussianActor:
 
 
 def load_actor(path: str | Path) -> GaussianActor:
-    """The policy in an .npz file of plain arrays or in a D4RL HDF5 file (see ``sapp.environments.policies``)."""
+    """The policy in an .npz file of plain arrays or in a D4RL HDF5 file (see ``sapp.envs.policies``)."""
     return actor_of(load_policy(path))

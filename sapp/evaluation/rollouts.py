@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sapp.environments.base import BatchEnvironment
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.envs.base import BatchEnvironment
 
 Act = Callable[[npt.NDArray[np.float32]], npt.ArrayLike]
 """Observations [members, episodes, O] → actions [members, episodes, A]; shapes never change, so it may be compiled."""

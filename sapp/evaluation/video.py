@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sapp.errors import SappError
-from sapp.files import write_aside
+from sapp.core.errors import SappError
+from sapp.core.files import write_aside
 
 if TYPE_CHECKING:
-    from sapp.training import Run
+    from sapp.runs.run import Run
 
 FOLDER = "videos"
 """Where a run folder keeps them; the report shows what it finds there."""
@@ -47,7 +47,7 @@ def record(
         physics: in place of the one the data names.
     """
     _prefer_egl()
-    from sapp.environments import make
+    from sapp.envs import make
 
     chosen = [run.member_index(member) for member in (range(len(run.members)) if members is None else members)]
     written = []
@@ -105,8 +105,8 @@ def _prefer_egl() -> None:
 
 @contextlib.contextmanager
 def _painter(place: Any) -> Iterator[Callable[[Any], Picture]]:
-    from sapp.environments.locomotion import Locomotion
-    from sapp.environments.point import Point
+    from sapp.envs.locomotion import Locomotion
+    from sapp.envs.point import Point
 
     if isinstance(place, Point):
         yield _point_painter()
@@ -152,7 +152,7 @@ def _mujoco_painter(place: Any, renderer: Any) -> Callable[[Any], Picture]:
 def _point_painter() -> Callable[[Any], Picture]:
     from PIL import Image, ImageDraw
 
-    from sapp.environments.point import GOAL, PIT
+    from sapp.envs.point import GOAL, PIT
 
     trail: list[tuple[float, float]] = []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sapp.benchmark.names import ENVIRONMENTS
+from sapp.data.benchmark_names import ENVIRONMENTS
 from sapp.experiments.grid import Family, Grid, Scale, cql_family, datasets_of, named
 
 QUALITIES = ("medium", "medium-replay", "full-replay", "random")

@@ -5,7 +5,7 @@
     python -m sapp.experiments.atari --out runs/atari --report
 
 First every game is played by an online DQN that logs its replay (Dopamine's protocol; ``OUT/logs``), or, with
-``--policies``, by a policy of that folder (``*GAME*.npz``, see ``sapp.environments.frame_policies``) that draws from
+``--policies``, by a policy of that folder (``*GAME*.npz``, see ``sapp.envs.frame_policies``) that draws from
 its softmax (at ``--temperature``), with as many steps at each of ``--epsilons``, the chance of a random action. Then
 one run trains the shared phases of SA-CQL (CQL alone, then the ratio of its policy), another REM for as many updates as
 the third, which forks the first into SA-CQL and all its controls, CQL among them. What is finished is not done again;
@@ -33,24 +33,24 @@ from typing import Any
 import numpy as np
 
 import sapp
+from sapp.algorithms.config import override
 from sapp.algorithms.presets import preset
-from sapp.config import override
-from sapp.data.dqn_files import META
+from sapp.collect import online_dqn as dqn
+from sapp.collect.frames_log import EPISODES
+from sapp.collect.given import log_given
+from sapp.core.errors import SappError
+from sapp.core.files import write_text
+from sapp.core.statistics import seeds_and_episodes
 from sapp.data.frames import FrameDataset
-from sapp.errors import SappError
-from sapp.evaluation.statistics import seeds_and_episodes
-from sapp.experiments.baselines import STOPPED, Clock, run_job
-from sapp.experiments.curves import draw
+from sapp.data.loaders.dqn_files import META
 from sapp.experiments.grid import CONTROLS, Family, Grid, Maker, Scale, changed
 from sapp.experiments.paper import TABLE_2
-from sapp.files import write_text
-from sapp.online import dqn
-from sapp.online.frames_log import EPISODES
-from sapp.online.given import log_given
-from sapp.ratios import control
-from sapp.training.phases import Phase, plain_protocol
-from sapp.training.run import CONFIG, EVALUATIONS
-from sapp.training.tables import read
+from sapp.runs.metric_tables import read
+from sapp.runs.phases import Phase, plain_protocol
+from sapp.runs.run import CONFIG, EVALUATIONS
+from sapp.weights import control
+from studies.baselines.baselines import STOPPED, Clock, run_job
+from studies.baselines.curves import draw
 
 GAMES = ("Pong", "Breakout", "Qbert", "Seaquest")
 REM_COLUMN = "REM"

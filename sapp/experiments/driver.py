@@ -15,17 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import sapp
+from sapp.core.errors import Interrupted, SappError
+from sapp.core.files import write_text
 from sapp.data import Dataset
 from sapp.data.frames import FrameDataset
-from sapp.errors import SappError
 from sapp.experiments import alpha_sweep, atari, b0, random_ratio, ratio_quality, table1
+from sapp.experiments.collect_results import cells, harvest
 from sapp.experiments.grid import Family, Grid, Maker, Scale, load_dataset, run_key
-from sapp.experiments.harvest import cells, harvest
 from sapp.experiments.store import Harvest, Row, Store, locked
-from sapp.files import write_text
-from sapp.training import Run
-from sapp.training.loop import Interrupted
-from sapp.training.phases import Phase
+from sapp.runs.phases import Phase
+from sapp.runs.run import Run
 
 EXPERIMENTS: dict[str, Callable[[Scale], Grid]] = {
     "table1": table1.grid,

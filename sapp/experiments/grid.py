@@ -9,18 +9,18 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sapp import config as configuration
 from sapp.algorithms import CQL, Algorithm
+from sapp.algorithms import config as configuration
 from sapp.algorithms.presets import preset, weight_range
-from sapp.benchmark.names import ENVIRONMENTS
+from sapp.core.errors import SappError
 from sapp.data import Dataset
-from sapp.data.files import did_you_mean
+from sapp.data.benchmark_names import ENVIRONMENTS
 from sapp.data.frames import FrameDataset
 from sapp.data.load import load, load_vectors
-from sapp.errors import SappError
+from sapp.data.loaders.files import did_you_mean
 from sapp.experiments.paper import TABLE_2
-from sapp.ratios import DualDICE, LogMinMax, control
-from sapp.training.phases import Phase, plain_protocol, prepared, sa_protocol
+from sapp.runs.phases import Phase, plain_protocol, prepared, sa_protocol
+from sapp.weights import DualDICE, LogMinMax, control
 
 A = TypeVar("A", bound=Algorithm)
 Maker = Callable[[str], Algorithm]
@@ -230,13 +230,13 @@ def all_datasets(scale: Scale) -> tuple[str, ...]:
 def load_dataset(name: str, folder: Path | None = None) -> Dataset | FrameDataset:
     """A dataset of a grid: from a file in the folder if it has one, else by name as ``sapp.load`` finds or makes it."""
     if name.startswith("catch-"):
-        from sapp.environments.catch import behaviour_logs
+        from sapp.envs.catch import behaviour_logs
 
         return behaviour_logs(int(name.removeprefix("catch-")), name=name)
     if name in TABLE_2:
         return _game_logs(name, folder)
     if name.startswith("point-"):
-        from sapp.environments.point import behaviour_dataset
+        from sapp.envs.point import behaviour_dataset
 
         return load_vectors(behaviour_dataset(int(name.removeprefix("point-"))), name=name)
     if folder is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 from sapp.experiments.driver import keep, train_job
 from sapp.experiments.grid import Family, Grid, load_dataset
 from sapp.experiments.store import Harvest, Store, locked

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 
 FORMAT = 1
 _MARK = 0x53415050  # "SAPP"

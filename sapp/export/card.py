@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sapp.training.run import Problem
+from sapp.runs.run import Problem
 
 LIMITS = (
     "It was learned from logs alone. Where observations leave the range of the logs, its actions are guesses.",

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 
 BATCH = 7919
 """The traced batch size: a prime that no layer has, so that a dimension equal to it is the batch's."""

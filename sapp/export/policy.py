@@ -13,11 +13,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.core.files import write_aside, write_text
 from sapp.export.card import card_of, markdown
 from sapp.export.graph import build
-from sapp.files import write_aside, write_text
-from sapp.training.run import Problem, Run
+from sapp.runs.run import Problem, Run
 
 TOLERANCE = 1e-5
 """Largest difference between the file's actions and ours, relative to max(1, |bound|); choices must be equal."""
@@ -136,8 +136,8 @@ def _random_inputs(problem: Problem, samples: int) -> np.ndarray:
 
 
 def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, Problem, dict[str, Any]]:
-    from sapp.config import describe
-    from sapp.evaluation.run_policies import run_actors
+    from sapp.algorithms.config import describe
+    from sapp.ope.run_policies import run_actors
 
     if member is None:
         if len(run.members) > 1:
@@ -194,7 +194,7 @@ def _played(run: Run, name: str) -> dict[str, float] | None:
 
 
 def _of_file(path: Path) -> tuple[Any, Problem, dict[str, Any]]:
-    from sapp.data.files import sha256
+    from sapp.data.loaders.files import sha256
     from sapp.evaluation.policy_file import load_actor
 
     actor = load_actor(path)

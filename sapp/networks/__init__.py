@@ -1,5 +1,7 @@
 """Networks and densities: multilayer perceptrons, ensembles, policies, tanh-Gaussian and mixture densities, a VAE."""
 
+from sapp.networks.action_gradient import values_and_slopes
+from sapp.networks.action_scores import MLPScores
 from sapp.networks.conv import ConvScores, DefaultScores, Encoder
 from sapp.networks.deterministic import ClippedGaussian, DeterministicActor, MeanActor, NoisyPolicy
 from sapp.networks.ensemble import (
@@ -16,8 +18,6 @@ from sapp.networks.gaussian import GaussianActor, NarrowGaussianActor, TanhGauss
 from sapp.networks.mixture import BehaviourDensity
 from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork, ensemble
 from sapp.networks.policy import BestOf, Distribution, Normalised, Normaliser, Policy, best
-from sapp.networks.scores import MLPScores
-from sapp.networks.slopes import values_and_slopes
 from sapp.networks.vae import CVAE, vae_loss
 
 __all__ = [

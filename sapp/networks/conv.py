@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.core.spec import Spec
+from sapp.networks.action_scores import MLPScores, Scores
 from sapp.networks.mlp import LAX_PRECISION, Linear, Precision, Start, check_precision
-from sapp.networks.scores import MLPScores, Scores
-from sapp.spec import Spec
 
 Method = Literal["patches", "conv"]
 """How a layer is computed: as a product of image patches with the weights, or by the library's convolution."""

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.backend import on_cuda
+from sapp.core.backend import on_cuda
+from sapp.core.spec import Spec
 from sapp.networks.gaussian import GaussianActor
 from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork
-from sapp.spec import Spec
 
 N = TypeVar("N")
 LAYER_NORM_EPSILON = 1e-6
@@ -218,7 +218,7 @@ class DropoutCritic(eqx.Module):
         """Whether a kernel of their own computes ``samples``: on a GPU, where not all of float32's bits are wanted."""
         if self.mlp.precision == "float32" or not on_cuda():
             return False
-        from sapp.kernels.thinned import misfit  # not before it is needed: Pallas is slow to import
+        from sapp.kernels.dropout_samples import misfit  # not before it is needed: Pallas is slow to import
 
         return misfit(tuple(layer.bias.shape[-1] for layer in self.mlp.layers[:-1])) is None
 
@@ -230,7 +230,7 @@ class DropoutCritic(eqx.Module):
         critic = jax.lax.stop_gradient(self)
         if not self.fused:
             return jax.vmap(lambda key: critic.thinned(state, action, key))(keys)
-        from sapp.kernels.thinned import thinned_values
+        from sapp.kernels.dropout_samples import thinned_values
 
         whole = critic.normalised()
         first, second, head = whole.layers

@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.backend import on_cuda
-from sapp.errors import SappError
+from sapp.core.backend import on_cuda
+from sapp.core.errors import SappError
 
 Precision = Literal["float32", "tf32", "bf16"]
 """How matrix products are computed: exactly in float32, in TF32 where the device has it, or from bf16 operands."""
@@ -101,7 +101,7 @@ class MLP(eqx.Module):
     def __call__(self, x: Array) -> Array:
         """Map ``[..., inputs]`` to ``[..., outputs]``."""
         if self.halves and on_cuda():
-            from sapp.kernels.halves import perceptron
+            from sapp.kernels.split_fp16 import perceptron
 
             layers = tuple((layer.weight, layer.bias) for layer in self.layers)
             return perceptron(layers, x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
@@ -111,7 +111,7 @@ class MLP(eqx.Module):
 
 
 def _suits_halves(inputs: int, hidden: tuple[int, ...], outputs: int) -> bool:
-    from sapp.kernels.halves import misfit  # not before it is needed: Pallas is slow to import
+    from sapp.kernels.split_fp16 import misfit  # not before it is needed: Pallas is slow to import
 
     return misfit(inputs, hidden, outputs) is None
 

@@ -3,7 +3,7 @@
 A task with fewer observations or actions than its neighbours is filled up with zeros. Padded observations are always
 0, so the weights they meet have no effect and no gradient. Padded actions are always 0 and count in no density, so the
 critics' weights for them and the actor's outputs behind them have none either. What is left after cutting the padding
-off (``sapp.online.policies``) is a network of the task's own size.
+off (``sapp.collect.policies``) is a network of the task's own size.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from sapp.core.spec import Batch, Spec
 from sapp.networks.mlp import StateActionNetwork
-from sapp.spec import Batch, Spec
 
 NORMALISATION_OFFSET = 1e-3
 """Added to the standard deviation, as TD3+BC does."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sapp.files import write_text
+from sapp.core.files import write_text
 from sapp.report.content import Content, content
 from sapp.report.figures import draw
 from sapp.report.page import page
 from sapp.report.records import read
-from sapp.report.tables import slug, write_all
+from sapp.report.report_tables import slug, write_all
 
 
 def report(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from sapp.experiments.paper import published
-from sapp.ratios.controls import KINDS
 from sapp.report.chart import Chart
 from sapp.report.records import Experiment
-from sapp.report.summary import (
+from sapp.report.report_tables import Entry, Line, Table, fixed, plain, with_interval
+from sapp.report.score_summary import (
     Aggregate,
     Cell,
     Curve,
@@ -27,7 +27,7 @@ from sapp.report.summary import (
     ratio_quality,
     weighted,
 )
-from sapp.report.tables import Entry, Line, Table, fixed, plain, with_interval
+from sapp.weights.controls import KINDS
 
 CONTROL_WORDS = {
     "CQL": "conservative Q-learning: pessimism of the same weight in every state",

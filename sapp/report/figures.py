@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from sapp.files import write_aside
+from sapp.core.files import write_aside
 from sapp.report.chart import Chart
 
 STYLES = ("-", "--", ":", "-.")

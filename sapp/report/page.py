@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-import sapp
+from sapp.core.version import __version__
 from sapp.experiments.paper import REMARKS
 from sapp.report.assets import SCRIPT, STYLE
 from sapp.report.chart import Chart, svg
@@ -51,7 +51,7 @@ def page(contents: Sequence[Content], title: str = "Results") -> str:
         f"{members} trained policies, final checkpoints first, every number with its interval and runs.</p></header>"
         f'<nav aria-label="Contents"><ul>{links}<li><a href="#words">Words used here</a></li></ul></nav>'
         f'<main id="main">{sections}{_words(contents)}</main>'
-        f'<footer><p class="soft">Made by sapp {escape(sapp.__version__)} from {escape(sources)}.</p></footer>'
+        f'<footer><p class="soft">Made by sapp {escape(__version__)} from {escape(sources)}.</p></footer>'
         f"<script>{SCRIPT}</script></body></html>\n"
     )
 

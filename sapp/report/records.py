@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sapp.environments.scores import base_name, normalized_score
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.data.normalised_scores import base_name, normalized_score
 from sapp.experiments.store import Store
-from sapp.training import tables
+from sapp.runs import metric_tables as tables
 
 Values = npt.NDArray[np.float64]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 from sapp.tabular.mdp import FiniteMDP, Floats
 
 

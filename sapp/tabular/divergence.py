@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 from sapp.tabular.mdp import Floats
 
 Divergence = Callable[..., Any]

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 from sapp.tabular.divergence import divergence
 from sapp.tabular.logs import EmpiricalMDP
 from sapp.tabular.mdp import FiniteMDP, Floats, solve

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 from sapp.tabular.mdp import FiniteMDP, Floats
 
 Counts = NDArray[np.int64]

@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 
 Floats = NDArray[np.float64]
 """A float64 array; its axes are given in each docstring."""

@@ -23,7 +23,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 from numpy.typing import NDArray
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 from sapp.tabular.divergence import BOUNDED, kl
 from sapp.tabular.evaluation import Pessimism, evaluate
 from sapp.tabular.logs import EmpiricalMDP

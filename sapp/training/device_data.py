@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from sapp.spec import Batch, Spec
+from sapp.core.spec import Batch, Spec
 
 if TYPE_CHECKING:
     from sapp.data import Dataset

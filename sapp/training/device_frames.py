@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from sapp.core.errors import SappError
+from sapp.core.spec import Batch, Spec
 from sapp.data.frames import stacked
-from sapp.errors import SappError
-from sapp.spec import Batch, Spec
 
 if TYPE_CHECKING:
     from sapp.data.frames import FrameDataset

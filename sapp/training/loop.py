@@ -20,22 +20,18 @@ import numpy as np
 
 from sapp.algorithms import Algorithm
 from sapp.algorithms.presets import preset
+from sapp.core.errors import Interrupted, SappError
+from sapp.core.files import remove_leftovers
+from sapp.core.spec import Spec
 from sapp.data import Dataset, load, save_npz
 from sapp.data.check import account
-from sapp.data.frame_files import save_frames
 from sapp.data.frames import FrameDataset
-from sapp.errors import SappError
-from sapp.files import remove_leftovers
-from sapp.spec import Spec
-from sapp.training import beside, checkpoint
-from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.device_frames import DeviceFrames, frame_spec
-from sapp.training.lockstep import COLUMNS as EVALUATION_COLUMNS
-from sapp.training.lockstep import Evaluator
-from sapp.training.phases import PREPARE, Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
-from sapp.training.population import STRIDE, Data, Learner, Member, Population, Sums, blank_data, run_together
-from sapp.training.progress import Progress, Silent, Terminal
-from sapp.training.run import (
+from sapp.data.loaders.frame_files import save_frames
+from sapp.runs import checkpoint
+from sapp.runs.metric_tables import Table, read
+from sapp.runs.phases import PREPARE, Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
+from sapp.runs.progress import Progress, Silent, Terminal
+from sapp.runs.run import (
     CHECKPOINTS,
     CONFIG,
     DATA,
@@ -47,9 +43,14 @@ from sapp.training.run import (
     Run,
     save_checkpoint,
 )
-from sapp.training.run import populations as populations_of
+from sapp.runs.run import populations as populations_of
+from sapp.training import background as beside
+from sapp.training.device_data import DeviceData, spec_of
+from sapp.training.device_frames import DeviceFrames, frame_spec
+from sapp.training.online_evaluation import COLUMNS as EVALUATION_COLUMNS
+from sapp.training.online_evaluation import Evaluator
+from sapp.training.program import STRIDE, Data, Learner, Member, Population, Sums, blank_data, run_together
 from sapp.training.streaming import HostFrames
-from sapp.training.tables import Table, read
 
 AlgorithmLike = Algorithm | str | Callable[[str], Algorithm | None]
 AnyDataset = Dataset | FrameDataset
@@ -59,10 +60,6 @@ FRAME_SHARE = 0.7
 """Frames that take more than this share of the device's memory are streamed instead of resident."""
 CHUNK_SECONDS = 1.0
 """Chunks are sized to about this long, so that Ctrl-C and the progress bar answer; the bits do not depend on it."""
-
-
-class Interrupted(SappError):
-    """Ctrl-C, or a request to end: the run was saved and can be resumed."""
 
 
 def train(

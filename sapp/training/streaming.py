@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from sapp.core.spec import Batch
 from sapp.data.prefetch import Windows
-from sapp.spec import Batch
 from sapp.training.device_frames import DeviceFrames
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _draw(
     structure: tuple[int, int], index: DeviceFrames, keys: Array, datasets: Array, stream: Array, first: Array
 ) -> tuple[Array, Array]:
     """Rows and starts [S, L, B] of a block."""
-    from sapp.training.population import member_keys
+    from sapp.training.program import member_keys
 
     steps, count = structure
 

@@ -17,7 +17,7 @@ import numpy as np
 from sapp import BC, BCQ, BEAR, BRAC, EDAC, IQL, TD3BC, UWAC, Algorithm, FisherBRC, Phase, ReBRAC
 from sapp.data import Dataset
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.population import Learner, Member, Population, Sums
+from sapp.training.program import Learner, Member, Population, Sums
 
 ROWS = 512
 LEFT, RIGHT = np.float32([1, 0]), np.float32([0, 1])

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
-from sapp.spec import Batch, Spec
+from sapp.core.spec import Batch, Spec
 
 S, A, B = 5, 3, 16
 SPEC = Spec(S, A, jnp.linspace(-1.0, 1.0, S), jnp.linspace(0.5, 2.0, S), return_span=jnp.float32(250.0))

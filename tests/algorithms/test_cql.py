@@ -10,8 +10,8 @@ import pytest
 from sapp import CQL, SappError
 from sapp.algorithms.actor_critic import actor_loss, bootstrap_target, temperature_loss
 from sapp.algorithms.cql import ALPHA_SCALES, _parts, critic_gradient, critic_loss, propose
+from sapp.core.spec import Batch, Spec
 from sapp.networks import ensemble
-from sapp.spec import Batch, Spec
 
 S, A, B, N = 5, 3, 16, 10
 SPEC = Spec(S, A, jnp.zeros(S), jnp.ones(S))

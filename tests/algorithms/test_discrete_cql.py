@@ -12,12 +12,12 @@ import pytest
 import sapp
 from sapp.algorithms import DiscreteCQL, MLPScores
 from sapp.algorithms.dqn import huber
+from sapp.core.errors import SappError
+from sapp.core.spec import Batch, Spec
 from sapp.data import Dataset
-from sapp.errors import SappError
-from sapp.evaluation.tables import draw_logs
-from sapp.ratios import DualDICE
-from sapp.spec import Batch, Spec
+from sapp.tabular.estimator_logs import draw_logs
 from sapp.tabular.mdp import garnet
+from sapp.weights import DualDICE
 
 SMALL = MLPScores(hidden=(16,))
 

@@ -10,9 +10,9 @@ import pytest
 from sapp.algorithms import DQN, REM, DiscreteBC, DiscreteCQL, MLPScores
 from sapp.algorithms.dqn import DQNState, estimates, quantile_huber
 from sapp.algorithms.presets import preset
-from sapp.errors import SappError
-from sapp.ratios import DualDICE, LogMinMax, RandomWeights
-from sapp.spec import Batch, Spec
+from sapp.core.errors import SappError
+from sapp.core.spec import Batch, Spec
+from sapp.weights import DualDICE, LogMinMax, RandomWeights
 
 
 class Heads:

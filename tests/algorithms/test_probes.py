@@ -13,7 +13,7 @@ from sapp import CQL, Phase
 from sapp.data import Dataset
 from sapp.networks import ensemble
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.population import Learner, Member, Population
+from sapp.training.program import Learner, Member, Population
 
 pytestmark = pytest.mark.usefixtures("long_training")
 ROWS, STEPS = 512, 2500

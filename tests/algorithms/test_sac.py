@@ -11,10 +11,10 @@ import pytest
 
 from sapp.algorithms import CQL
 from sapp.algorithms.sac import SAC
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.core.spec import Batch, Spec
 from sapp.networks import ensemble
 from sapp.networks.padded import PaddedActor, Padding
-from sapp.spec import Batch, Spec
 
 OBSERVATIONS, ACTIONS, ROWS = 5, 3, 32
 SETTINGS = {"critic_lr": 1e-3, "actor_lr": 2e-3, "temperature_lr": 3e-3, "initial_temperature": 0.5, "tau": 0.1}

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset, load, save_npz
-from sapp.errors import SappError
 
 
 def plain(data: Dataset) -> dict[str, Any]:

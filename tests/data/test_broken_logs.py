@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sapp.cli import main
+from sapp.cli.main import main
 from sapp.data import load
 
 HEADER = "batch,minute,temperature,pressure,valve,yield,tripped"

@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset, load
-from sapp.data.d4rl import PUBLISHED, Published, download, is_name, load_d4rl, load_hdf5
-from sapp.errors import SappError
+from sapp.data.loaders.d4rl import PUBLISHED, Published, download, is_name, load_d4rl, load_hdf5
 
 MEDIUM = {
     "hopper": (911, [1465, 1413], [470, 441], 2),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset, concatenate
-from sapp.errors import SappError
 
 
 def build(observation: Any, terminal: Any, **options: Any) -> Dataset:

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset, concatenate, load, save_npz
-from sapp.data.summary import summarise
-from sapp.errors import SappError
+from sapp.data.dataset_summary import summarise
 
 
 def choices(**more: object) -> Dataset:

@@ -8,9 +8,9 @@ import pytest
 from frame_logs import make_log, resident_bytes
 
 import sapp
-from sapp.data.dqn_replay import load_dqn_replay, save_dqn_replay
-from sapp.data.dqn_writer import ShardWriter
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.data.loaders.dqn_replay import load_dqn_replay, save_dqn_replay
+from sapp.data.loaders.dqn_writer import ShardWriter
 
 ARRAYS = ("frames", "action", "reward", "terminal", "timeout")
 LENGTHS, ENDS = [6, 1, 3, 2, 1, 5, 4], [True, True, False, True, False, True, False]
@@ -270,7 +270,7 @@ def test_nothing_half_written(tmp_path):
 
 
 def test_show_in_numbers(tmp_path, capsys):
-    from sapp.cli import main
+    from sapp.cli.main import main
 
     data = make_log([6, 1, 3], [True, True, False])
     save_dqn_replay(data, tmp_path / "log")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from frame_logs import make_log, naive_stack
 
+from sapp.core.errors import SappError
 from sapp.data.frames import FrameDataset, stacked
-from sapp.errors import SappError
 
 LENGTHS, ENDS = [6, 1, 3, 2, 1, 5], [True, True, False, True, False, False]
 

@@ -7,8 +7,8 @@ import pytest
 from frame_logs import make_log, resident_bytes
 
 import sapp
-from sapp.data.frame_files import FrameWriter, load_frames, save_frames
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.data.loaders.frame_files import FrameWriter, load_frames, save_frames
 
 LENGTHS, ENDS = [6, 1, 3, 2], [True, True, False, False]
 

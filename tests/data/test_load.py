@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset, load, save_npz
-from sapp.errors import SappError
 
 
 def test_a_dataset_passes_through(small: Dataset) -> None:

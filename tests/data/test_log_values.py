@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset, load
 from sapp.data.check import check
-from sapp.errors import SappError
 
 NAN = float("nan")
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset, load
 from sapp.data.load import load as load_again
-from sapp.errors import SappError
 
 minari = pytest.importorskip("minari", reason="minari is an extra")
 import gymnasium  # noqa: E402

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import sapp
+from sapp.core.errors import SappError
 from sapp.data.frames import FrameDataset
-from sapp.errors import SappError
 
 minari = pytest.importorskip("minari", reason="minari is an extra")
 import gymnasium  # noqa: E402

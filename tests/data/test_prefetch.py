@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from frame_logs import make_log, naive_stack, resident_bytes
 
-from sapp.data.frame_files import FrameWriter, load_frames, save_frames
+from sapp.core.errors import SappError
 from sapp.data.frames import FrameDataset
+from sapp.data.loaders.frame_files import FrameWriter, load_frames, save_frames
 from sapp.data.prefetch import Prefetcher
-from sapp.errors import SappError
 
 LENGTHS, ENDS = [6, 1, 3, 2, 1, 5, 2], [True, True, False, True, False, False, True]
 

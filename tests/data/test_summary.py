@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset, load
-from sapp.data.summary import Quantiles, plot_summary, print_summary, summarise
-from sapp.errors import SappError
+from sapp.data.dataset_summary import Quantiles, plot_summary, print_summary, summarise
 
 
 def test_summary_by_hand(small: Dataset) -> None:
@@ -30,7 +30,7 @@ def test_summary_by_hand(small: Dataset) -> None:
 
 
 def test_genuine_scores(genuine: Path) -> None:
-    pytest.importorskip("sapp.environments.scores")
+    pytest.importorskip("sapp.data.normalised_scores")
     score = summarise(load(genuine / "hopper_medium-v2.hdf5")).normalized_score
     assert score is not None
     assert score.maximum == pytest.approx(100 * (1465.1845 + 20.272305) / (3234.3 + 20.272305), abs=1e-3)

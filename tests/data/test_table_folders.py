@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from sapp.cli import main
+from sapp.cli.main import main
+from sapp.core.errors import SappError
 from sapp.data import load
-from sapp.errors import SappError
 
 ROWS = {
     "obs_0": [float(i) for i in range(12)],

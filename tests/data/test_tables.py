@@ -9,8 +9,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Columns, Dataset, load
-from sapp.errors import SappError
 
 
 def columns_of(data: Dataset, successors: bool = True) -> dict[str, Any]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Dataset
-from sapp.errors import SappError
-from sapp.evaluation.diagnostics import DOUBTFUL, REFUSED, TRUSTED, Diagnosis, diagnose
-from sapp.evaluation.doubly_robust import Values, dice_of_bags, doubly_robust, estimate, fqe_of_bags, spread
-from sapp.evaluation.estimators import Fitted, Settings, bag_counts, fit
-from sapp.evaluation.exact import fit_exactly
-from sapp.evaluation.fqe import returns_to_go
-from sapp.evaluation.offline import Offline, evaluate_offline
-from sapp.evaluation.ranking import rank_correlation, ranks, regret_at_1
-from sapp.evaluation.selection import select
-from sapp.evaluation.tables import draw_logs, normalised_value, table_policy
-from sapp.evaluation.targets import Targets, from_function
+from sapp.ope.diagnostics import DOUBTFUL, REFUSED, TRUSTED, Diagnosis, diagnose
+from sapp.ope.doubly_robust import Values, dice_of_bags, doubly_robust, estimate, fqe_of_bags, spread
+from sapp.ope.estimators import Fitted, Settings, bag_counts, fit
+from sapp.ope.exact import fit_exactly
+from sapp.ope.fqe import returns_to_go
+from sapp.ope.offline import Offline, evaluate_offline
+from sapp.ope.ranking import rank_correlation, ranks, regret_at_1
+from sapp.ope.selection import select
+from sapp.ope.targets import Targets, from_function
+from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
 from sapp.tabular.logs import empirical, log_of
 from sapp.tabular.mdp import FiniteMDP
-from sapp.tabular.sepsis import HORIZON, Task, ward
+from studies.sepsis.sepsis import HORIZON, Task, ward
 
 
 @pytest.fixture(scope="module")

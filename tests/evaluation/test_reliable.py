@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sapp.errors import SappError
-from sapp.evaluation.reliable import (
+from sapp.core.comparisons import (
     iqm_over_tasks,
     mean_over_tasks,
     paired_over_tasks,
@@ -17,6 +16,7 @@ from sapp.evaluation.reliable import (
     probability_of_improvement,
     spearman,
 )
+from sapp.core.errors import SappError
 
 RNG = np.random.default_rng(3)
 ONE = {"a": RNG.normal(50, 10, 5), "b": RNG.normal(20, 5, 4)}

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from sapp.environments import make
-from sapp.environments.point import controller
-from sapp.environments.policies import load_policy
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.envs import make
+from sapp.envs.point import controller
+from sapp.envs.policies import load_policy
 from sapp.evaluation import evaluate, evaluate_one, mean, standard_error
 
 

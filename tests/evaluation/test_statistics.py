@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
+from sapp.core.statistics import iqm_statistic, mean_of_groups, seeds_and_episodes
 from sapp.evaluation import bootstrap_interval, iqm, mean, paired_difference, standard_error
-from sapp.evaluation.statistics import iqm_statistic, mean_of_groups, seeds_and_episodes
 
 SAMPLE = np.random.default_rng(0).gamma(2.0, 100.0, 60)
 

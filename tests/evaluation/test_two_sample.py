@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sapp.evaluation.two_sample import energy_distance, ks_distance, standardised
+from studies.benchmark_data.two_sample import energy_distance, ks_distance, standardised
 
 
 def test_ks_is_scipys() -> None:

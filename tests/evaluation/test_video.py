@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sapp.cli import main
-from sapp.environments.point import Point
-from sapp.errors import SappError
+from sapp.cli.main import main
+from sapp.core.errors import SappError
+from sapp.envs.point import Point
 from sapp.evaluation.video import _painter, episode, save
 
 
@@ -39,7 +39,7 @@ def test_the_point_moves_where_it_is_told() -> None:
 
 
 def test_mujoco_draws_hopper_or_says_what_is_missing(tmp_path: Path) -> None:
-    from sapp.environments import make
+    from sapp.envs import make
 
     place = make("hopper")
     try:

@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sapp.data.dqn_replay import save_dqn_replay
-from sapp.environments.catch import behaviour_logs
-from sapp.errors import SappError
-from sapp.experiments import atari, baselines, curves
+from sapp.core.errors import SappError
+from sapp.data.loaders.dqn_replay import save_dqn_replay
+from sapp.envs.catch import behaviour_logs
+from sapp.experiments import atari
 from sapp.experiments.atari import column, environment, evaluations, grid, report
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.grid import Scale, load_dataset, scaled
 from sapp.experiments.paper import published
 from sapp.experiments.store import Store
-from sapp.ratios import KINDS, Control
+from sapp.weights import KINDS, Control
+from studies.baselines import baselines, curves
 
 HEADER = "step,updates,member,episodes,return_mean,return_std,score_mean,score_std,length_mean,returns\n"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sapp import SappError
-from sapp.experiments.baselines_report import baseline_rows, panels, state_aware_rows, tables
+from studies.baselines.baselines_report import baseline_rows, panels, state_aware_rows, tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "baselines.md"
 ROWS = PAGE.parent / "baselines"

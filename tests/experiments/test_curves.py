@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sapp.experiments import curves
+from studies.baselines import curves
 
 PANEL = {"CQL": {0: [(10, 1.0), (20, 2.0)], 1: [(10, 3.0)]}, "SA-CQL": {0: [(10, 2.0), (20, 2.5)]}}
 

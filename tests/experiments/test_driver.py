@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tiny_experiment import tiny_grid
 
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 from sapp.experiments import driver
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.store import TABLES, Store, locked
@@ -46,7 +46,7 @@ def test_scores_are_those_of_the_run_folder(finished: Path) -> None:
     import numpy as np
 
     import sapp
-    from sapp.environments.scores import normalized_score
+    from sapp.data.normalised_scores import normalized_score
 
     rows = everything(finished / "results.sqlite")
     keys = {(row["column_name"], row["seed"]): row["run"] for row in rows["cells"]}

@@ -10,11 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sapp.errors import SappError
-from sapp.experiments import foyer
-from sapp.experiments.foyer import CASES, KnownRatio, Setting, conservative_values, exact_losses, make_world, tuned
-from sapp.ratios.transforms import Identity
-from sapp.spec import Batch
+from sapp.core.errors import SappError
+from sapp.core.spec import Batch
+from sapp.weights.transforms import Identity
+from studies.uneven_coverage import uneven_coverage as foyer
+from studies.uneven_coverage.uneven_coverage import (
+    CASES,
+    KnownRatio,
+    Setting,
+    conservative_values,
+    exact_losses,
+    make_world,
+    tuned,
+)
 
 SETTING = Setting(episodes=60, length=20)
 

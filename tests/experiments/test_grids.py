@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from sapp.algorithms.presets import weight_range
-from sapp.errors import SappError
+from sapp.core.errors import SappError
 from sapp.experiments import paper
 from sapp.experiments.driver import EXPERIMENTS
 from sapp.experiments.grid import load_dataset, run_key, scaled
-from sapp.ratios.controls import KINDS
+from sapp.weights.controls import KINDS
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

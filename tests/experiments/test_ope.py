@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sapp.environments.policies import TanhGaussianPolicy
+from sapp.envs.policies import TanhGaussianPolicy
 from sapp.evaluation.policy_file import actor_of
-from sapp.experiments.ope import COLUMNS, FAMILY, family, main
-from sapp.experiments.ope_report import covered, measures, pooled, read
+from studies.ope.ope import COLUMNS, FAMILY, family, main
+from studies.ope.ope_report import covered, measures, pooled, read
 
 
 def policy(seed: int) -> TanhGaussianPolicy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sapp.experiments.precision import table
+from studies.precision.precision import table
 
 
 def test_differences_are_paired_by_seed_and_episode_at_the_last_step_that_both_have() -> None:

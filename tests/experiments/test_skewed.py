@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import sapp
-from sapp.experiments import skewed
-from sapp.experiments.skewed import COMMON, ESTIMATORS, KINDS, PARTS, Mixture, Settings, columns, grid, main, mix
-from sapp.experiments.skewed_report import critics_table, differences_table, health_table, late, pairs, report
-from sapp.experiments.skewed_report import main as write_report
-from sapp.experiments.weight_picture import draw, health, plane
-from sapp.ratios import KINDS as CONTROLS
-from sapp.ratios import Control, RescaledWeights
-from sapp.training.phases import sa_protocol
+from sapp.runs.phases import sa_protocol
+from sapp.weights import KINDS as CONTROLS
+from sapp.weights import Control, RescaledWeights
+from studies.medium_datasets.weight_picture import draw, health, plane
+from studies.skewed_coverage import skewed
+from studies.skewed_coverage.skewed import COMMON, ESTIMATORS, KINDS, PARTS, Mixture, Settings, columns, grid, main, mix
+from studies.skewed_coverage.skewed_report import critics_table, differences_table, health_table, late, pairs, report
+from studies.skewed_coverage.skewed_report import main as write_report
 
 
 def test_every_estimator_has_every_control_and_what_none_changes_runs_once() -> None:

@@ -13,8 +13,9 @@ import pytest
 from scipy import stats
 
 from sapp import SappError
-from sapp.experiments.ratio_problems import Finite, make_problem, simulate
-from sapp.experiments.state_ratios import (
+from sapp.weights.classifier import Standard, log_ratio
+from studies.state_ratios.ratio_problems import Finite, make_problem, simulate
+from studies.state_ratios.state_ratios import (
     SMALL,
     Ground,
     Truth,
@@ -30,7 +31,6 @@ from sapp.experiments.state_ratios import (
     spearman,
     table,
 )
-from sapp.ratios.classifier import Standard, log_ratio
 
 RNG = np.random.default_rng(0)
 

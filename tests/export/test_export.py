@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 
 from sapp.algorithms.presets import BASES, OTHERS, preset
-from sapp.cli import main
-from sapp.errors import SappError
+from sapp.cli.main import main
+from sapp.core.errors import SappError
+from sapp.core.spec import Spec
 from sapp.export import export_policy
 from sapp.export.graph import build
 from sapp.export.policy import TOLERANCE, compare, in_float32, policy_function
-from sapp.spec import Spec
-from sapp.training import Run
-from sapp.training.run import Problem
+from sapp.runs.run import Problem, Run
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -9,9 +9,9 @@ import pytest
 
 from sapp import CQL, SappError
 from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
+from sapp.core.spec import Batch, Spec
 from sapp.kernels import conservative
 from sapp.networks import StateActionNetwork
-from sapp.spec import Batch, Spec
 
 S, A, B = 5, 3, 8
 

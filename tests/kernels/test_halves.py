@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sapp.algorithms import CQL
-from sapp.kernels import halves as module
-from sapp.kernels.halves import Layers, perceptron, power_of_two, split
+from sapp.kernels import split_fp16 as module
+from sapp.kernels.split_fp16 import Layers, perceptron, power_of_two, split
 from sapp.networks import MLP, mlp
 
 ROWS = 96
@@ -199,11 +199,11 @@ def test_the_kernels_can_be_made_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_dualdice_learns_the_same_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sapp.environments.point import behaviour_dataset
-    from sapp.ratios import DualDICE
+    from sapp.envs.point import behaviour_dataset
+    from sapp.runs.phases import Phase
     from sapp.training.device_data import DeviceData, spec_of
-    from sapp.training.phases import Phase
-    from sapp.training.population import Member, Population
+    from sapp.training.program import Member, Population
+    from sapp.weights import DualDICE
 
     data = behaviour_dataset(500)
     algorithm = CQL(hidden=(16, 16), weights=DualDICE(hidden=(64, 64)), batch_size=32)

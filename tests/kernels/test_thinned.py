@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sapp.algorithms.uwac import dropout_moments
-from sapp.kernels import thinned as module
-from sapp.kernels.thinned import misfit, thinned_values
+from sapp.kernels import dropout_samples as module
+from sapp.kernels.dropout_samples import misfit, thinned_values
 from sapp.networks import DropoutCritic, many
 
 networks = importlib.import_module("sapp.networks.ensemble")  # sapp.networks has a function of this name

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from sapp.algorithms import DiscreteCQL
-from sapp.config import build, describe, override
-from sapp.errors import SappError
+from sapp.algorithms.config import build, describe, override
+from sapp.core.errors import SappError
+from sapp.core.spec import Spec
+from sapp.networks.action_scores import Scores, Standardised
 from sapp.networks.conv import Conv, ConvScores, DefaultScores, Encoder, ImageScores, output_size, patches
-from sapp.networks.scores import Scores, Standardised
-from sapp.spec import Spec
 
 
 def naive(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, stride: int) -> np.ndarray:

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sapp.core.spec import Spec
 from sapp.networks import MLP, DropoutCritic, action_gradients, ensemble, make_critics, orthogonal, small_head
-from sapp.spec import Spec
 
 S, A, B = 4, 2, 6
 SPEC = Spec(S, A, jnp.zeros(S), jnp.ones(S))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sapp.core.spec import Spec
 from sapp.networks import (
     BestOf,
     ClippedGaussian,
@@ -20,7 +21,6 @@ from sapp.networks import (
     make_critics,
 )
 from sapp.networks.mixture import BehaviourDensity
-from sapp.spec import Spec
 
 S, A, B = 4, 2, 6
 SPEC = Spec(S, A, jnp.arange(4.0), jnp.full(4, 2.0))

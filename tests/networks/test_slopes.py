@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from sapp.algorithms.edac import alignment
+from sapp.core.spec import Spec
 from sapp.networks import StateActionNetwork, action_gradients, ensemble, make_critics, values_and_slopes
-from sapp.spec import Spec
 
 S, A, B, N = 4, 2, 8, 3
 SPEC = Spec(S, A, jnp.zeros(S), jnp.ones(S))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from sapp.core.spec import Batch
 from sapp.networks import CVAE, vae_loss
-from sapp.spec import Batch
 
 S, A, B = 4, 2, 8
 

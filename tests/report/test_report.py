@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sapp.cli import main
-from sapp.environments.scores import normalized_score
-from sapp.errors import SappError
-from sapp.evaluation.statistics import seeds_and_episodes
+from sapp.cli.main import main
+from sapp.core.errors import SappError
+from sapp.core.statistics import seeds_and_episodes
+from sapp.data.normalised_scores import normalized_score
 from sapp.report import report
 
 

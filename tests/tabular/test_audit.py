@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from sapp import SappError
-from sapp.tabular.audit import Audit, audit, plot, print_audit, print_replay, replay, table_markdown
-from sapp.tabular.families import FAMILIES
-from sapp.tabular.statements import STATEMENTS, Outcome
+from sapp.theory.audit import Audit, audit, plot, print_audit, print_replay, replay, table_markdown
+from sapp.theory.families import FAMILIES
+from sapp.theory.statements import STATEMENTS, Outcome
 
 
 @pytest.fixture(scope="module")

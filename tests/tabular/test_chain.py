@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from sapp.errors import SappError
-from sapp.tabular.chain import SPREADS, Setting, chain, choice_loss, plot_chain, print_chain, sweep
+from sapp.core.errors import SappError
+from sapp.theory.chain import SPREADS, Setting, chain, choice_loss, plot_chain, print_chain, sweep
 
 GAMMA = 0.9
 G = GAMMA / (2 - GAMMA)  # d(k+1)/d(k) on an arm: half of the time the uniform policy tries the unseen step, and stays

@@ -14,8 +14,7 @@ import pytest
 from compiling import LONG
 from problems import COUNT, random_problems
 
-from sapp.ratios import DualDICE
-from sapp.spec import Batch, Spec
+from sapp.core.spec import Batch, Spec
 from sapp.tabular import (
     FiniteMDP,
     LogMinMax,
@@ -39,6 +38,7 @@ from sapp.tabular import (
 )
 from sapp.tabular.dualdice import dualdice_objective
 from sapp.tabular.evaluation import sa_cql_objective
+from sapp.weights import DualDICE
 
 EXACT = {"rtol": 0, "atol": 1e-10}
 WEIGHTS = [Uniform(), Ratio(), Ratio(normalised=False), Ratio(power=0.5), Ratio(ceiling=1.5), LogMinMax(0.5, 2.0)]
@@ -150,7 +150,7 @@ def test_averaging_zeta_falls_short_by_what_leaves_the_support() -> None:
 
 
 def _finite() -> Any:
-    path = Path(__file__).parents[1] / "ratios" / "finite.py"
+    path = Path(__file__).parents[1] / "weights" / "finite.py"
     spec = importlib.util.spec_from_file_location("finite_for_tabular", path)
     assert spec is not None
     assert spec.loader is not None

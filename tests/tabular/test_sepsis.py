@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from sapp.errors import SappError
-from sapp.tabular import sepsis
+from sapp.core.errors import SappError
 from sapp.tabular.evaluation import Pessimism, evaluate
 from sapp.tabular.mdp import one_hot
 from sapp.tabular.occupancy import unnormalised_occupancy
 from sapp.tabular.optimisation import Objective, optimise
-from sapp.tabular.sepsis import (
+from sapp.tabular.weights import Fixed, Ratio
+from studies.sepsis import sepsis
+from studies.sepsis.sepsis import (
     HELD,
     METHODS,
     MOVING,
@@ -37,7 +38,6 @@ from sapp.tabular.sepsis import (
     tuned,
     ward,
 )
-from sapp.tabular.weights import Fixed, Ratio
 
 installed = pytest.mark.skipif(importlib.util.find_spec("icu_sepsis") is None, reason="icu-sepsis is not installed")
 

@@ -10,9 +10,9 @@ import pytest
 
 from sapp import SappError
 from sapp.tabular import FiniteMDP, Log, c0_printed, c0_repaired, empirical, suboptimality, upper_bound
-from sapp.tabular.families import FAMILIES, REDRAWN, Instances, instances
-from sapp.tabular.statements import STATEMENTS, Case, Outcome, statement
-from sapp.tabular.uniformity import uniformity
+from sapp.theory.families import FAMILIES, REDRAWN, Instances, instances
+from sapp.theory.statements import STATEMENTS, Case, Outcome, statement
+from sapp.theory.uniformity import uniformity
 
 HOLDS, VIOLATED, NOT_MET, VACUOUS = Outcome
 

@@ -9,9 +9,9 @@ import pytest
 
 import sapp
 from sapp import BC, BRAC, TD3BC
-from sapp.environments.point import behaviour_dataset
-from sapp.training.lockstep import play
-from sapp.training.phases import plain_protocol, prepared
+from sapp.envs.point import behaviour_dataset
+from sapp.runs.phases import plain_protocol, prepared
+from sapp.training.online_evaluation import play
 
 SMALL = {"hidden": (8, 8), "batch_size": 16}
 
@@ -77,7 +77,7 @@ def test_a_resumed_run_has_the_same_bits(run: sapp.Run, folder: Path) -> None:
 
 
 def test_a_time_limit_stops_cleanly_and_plays_what_there_is(tmp_path: Path) -> None:
-    from sapp.experiments.baselines import STOPPED, Clock, run_job
+    from studies.baselines.baselines import STOPPED, Clock, run_job
 
     data = [behaviour_dataset(6)]
     column = {"bc": lambda _: BC(**SMALL)}

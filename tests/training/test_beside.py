@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import sapp
-from sapp.training import beside, checkpoint
-from sapp.training.beside import Beside
+from sapp.runs import checkpoint
+from sapp.training import background as beside
+from sapp.training.background import Beside
 
 
 def test_tasks_are_done_in_order_beside_the_caller() -> None:
@@ -66,9 +67,9 @@ def test_leaving_waits_for_what_is_under_way(error: bool) -> None:
 
 
 def test_a_run_beside_is_the_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sapp.environments import make
-    from sapp.environments.collect import collect
-    from sapp.environments.policies import UniformPolicy
+    from sapp.envs import make
+    from sapp.envs.collect import collect
+    from sapp.envs.policies import UniformPolicy
 
     place = make("point")
     data = collect(UniformPolicy(place.action_low, place.action_high), place, 400, seed=0, name="walk")

@@ -12,8 +12,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from sapp import CQL, DualDICE, SappError
-from sapp.spec import Spec
-from sapp.training import checkpoint
+from sapp.core.spec import Spec
+from sapp.runs import checkpoint
 
 SPEC = Spec(3, 2, jnp.zeros(3), jnp.ones(3))
 

@@ -15,7 +15,7 @@ import sys
 import jax, numpy as np
 import sapp
 from sapp.data import Dataset
-from sapp.training.run import Run
+from sapp.runs.run import Run
 rng = np.random.default_rng(0)
 observation = rng.normal(size=(301, 3))
 action = np.tanh(observation[:-1, :1] + rng.normal(size=(300, 1)))

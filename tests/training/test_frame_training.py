@@ -16,19 +16,21 @@ import pytest
 
 import sapp
 from sapp.algorithms import REM, ConvScores, DiscreteCQL
-from sapp.data.frame_files import load_frames, save_frames
+from sapp.core.errors import SappError
 from sapp.data.frames import FrameDataset
-from sapp.environments.catch import behaviour_logs
-from sapp.errors import SappError
-from sapp.ratios import DualDICE, LogMinMax, Uniform, control
-from sapp.training import Run, beside, device_frames
+from sapp.data.loaders.frame_files import load_frames, save_frames
+from sapp.envs.catch import behaviour_logs
+from sapp.runs.phases import Phase
+from sapp.runs.run import Run
+from sapp.training import background as beside
+from sapp.training import device_frames
 from sapp.training import loop as loop_module
 from sapp.training import streaming as streaming_module
 from sapp.training.device_frames import DeviceFrames, frame_spec
 from sapp.training.loop import Interrupted
-from sapp.training.phases import Phase
-from sapp.training.population import Learner, Member, Population, columns_of
+from sapp.training.program import Learner, Member, Population, columns_of
 from sapp.training.streaming import HostFrames
+from sapp.weights import DualDICE, LogMinMax, Uniform, control
 
 TINY = ConvScores((4,), (4,), (4,), 8)
 DICE = DualDICE(hidden=(8,), f=LogMinMax(0.5, 2.0), zeta_lr=1e-3)

@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from sapp.data import Dataset, save_npz
-from sapp.training import tables
+from sapp.runs import metric_tables as tables
 
 KILLS = 20
 STEPS = 20_000
@@ -23,7 +23,7 @@ TRAIN = """
 import sys
 from pathlib import Path
 import sapp
-from sapp.ratios import control
+from sapp.weights import control
 
 out, data = Path(sys.argv[1]), sys.argv[2]
 print("started", flush=True)

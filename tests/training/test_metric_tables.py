@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sapp import Phase, SappError, sa_protocol
-from sapp.training.phases import locate, plain_protocol, total_steps
-from sapp.training.tables import Table, read
+from sapp.runs.metric_tables import Table, read
+from sapp.runs.phases import locate, plain_protocol, total_steps
 
 ROWS = [{"step": step, "member": f"a/{step % 2}", "loss": step / 3} for step in (10, 20, 30)]
 

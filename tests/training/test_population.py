@@ -15,13 +15,13 @@ import pytest
 import sapp
 from sapp import BC, CQL, ConstantWeights, DualDICE, LogMinMax, Phase, SappError, StateWeights, Uniform
 from sapp.algorithms import Algorithm
-from sapp.config import register
+from sapp.algorithms.config import register
+from sapp.core.spec import Batch, Spec
 from sapp.data import Dataset
-from sapp.environments.point import behaviour_dataset
-from sapp.spec import Batch, Spec
-from sapp.training import population as compiled
+from sapp.envs.point import behaviour_dataset
+from sapp.training import program as compiled
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.population import Learner, Member, Population, Sums
+from sapp.training.program import Learner, Member, Population, Sums
 
 pytestmark = pytest.mark.usefixtures("usual_compiler")
 

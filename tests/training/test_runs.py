@@ -19,12 +19,12 @@ from compiling import USUAL
 import sapp
 from sapp import CQL, DualDICE, Phase, Run, SappError
 from sapp.data import Dataset, save_npz
-from sapp.environments.point import behaviour_dataset
-from sapp.ratios import KINDS, control
+from sapp.envs.point import behaviour_dataset
+from sapp.runs import run as run_module
+from sapp.runs.checkpoint import flatten
 from sapp.training import loop as loop_module
-from sapp.training import run as run_module
-from sapp.training.checkpoint import flatten
 from sapp.training.loop import Interrupted
+from sapp.weights import KINDS, control
 
 PRETRAIN = Phase("pretrain", 10, ratio=False, weighted=False)
 RATIO = Phase("ratio", 10, base=False, weighted=False)

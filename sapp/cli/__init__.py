@@ -1,0 +1,1 @@
+"""The ``sapp`` command: one module per noun; every command is also one Python call."""

@@ -1,0 +1,248 @@
+"""``sapp collect``: policies and true replay buffers of one's own environments; one call into ``sapp.collect``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sapp.cli.console import console
+from sapp.cli.data import whole_number
+from sapp.core.errors import SappError
+
+Place = tuple[str, int, Path | None]
+"""An environment, a seed and the folder of its run."""
+
+_COLLECT = """Train SAC online and keep what offline learning needs: policy snapshots and the true replay buffer.
+
+ENV is hopper, halfcheetah or walker2d (with D4RL's physics), point, or any Gymnasium id with real-valued observations
+and actions; several train at once, as one compiled population, with all seeds of each.
+
+The run folder holds snapshots/ (policies spread over training, denser early), buffers/ (every step that was taken),
+evaluations.csv (returns of each snapshot, stochastic and deterministic), metrics.csv, and datasets/: the replay buffer
+of each member as a file that 'sapp train' and 'sapp data show' read.
+
+SAC's hyper-parameters are options of their names: --critic-lr 1e-3 --hidden 64,64 --batch-size 128.
+
+With --algorithm dqn, ENV is an Atari game such as ALE/Pong-v5 (or catch), and the folder holds replay_logs/, everything
+that was played in DQN-Replay's own layout, the network at the end and metrics.csv. DQN's hyper-parameters are options
+too: --lr 2.5e-4 --optimiser rmsprop.
+
+With --policy nothing is learned: a game is played by a policy that is there already (an npz file, the folder of an
+online DQN, or of a training run on frames) with as many steps at each --epsilon, and logged in the same layout.
+
+\b
+Examples:
+  sapp collect Pendulum-v1 --steps 10_000 --hidden 64,64 --out runs/pendulum
+  sapp collect hopper --steps 1_000_000 --seeds 3
+  sapp collect ALE/Pong-v5 --algorithm dqn --steps 1_000_000
+  sapp collect ALE/Pong-v5 --policy runs/dqn-pong --epsilon 0.01,0.1,0.3,1 --steps 500_000
+  sapp collect --resume runs/pendulum
+"""
+
+
+def add_command(app: typer.Typer) -> None:
+    """Add ``collect`` to ``sapp``."""
+    settings = {"help_option_names": ["-h", "--help"], "ignore_unknown_options": True}
+    app.command(
+        name="collect", help=_COLLECT, context_settings=settings,
+        options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...",
+    )(collect)  # fmt: skip
+
+
+def collect(
+    words: Annotated[list[str] | None, typer.Argument(metavar="ENV...", show_default=False)] = None,
+    algorithm: Annotated[str, typer.Option("--algorithm", help="sac, or dqn for images.")] = "sac",
+    steps: Annotated[str, typer.Option("--steps", help="Environment steps of each seed.")] = "1_000_000",
+    seeds: Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = "1",
+    random_steps: Annotated[
+        str | None, typer.Option("--random-steps", help="Uniform actions at the start [sac: 5_000, dqn: 20_000].")
+    ] = None,
+    decay: Annotated[
+        str, typer.Option("--epsilon-decay", help="dqn: steps over which random actions fall from 1 to 0.01.")
+    ] = "250_000",
+    policy: Annotated[
+        Path | None, typer.Option("--policy", help="Play this policy of frames instead: a file or a folder.")
+    ] = None,
+    epsilon: Annotated[
+        str, typer.Option("--epsilon", help="With --policy: chance of a random action; several share the steps.")
+    ] = "0.01",
+    temperature: Annotated[
+        float, typer.Option("--temperature", help="With --policy: of a file's softmax; lower is more decided.")
+    ] = 1.0,
+    capacity: Annotated[str, typer.Option("--capacity", help="dqn: steps in the replay ring.")] = "1_000_000",
+    update_period: Annotated[int, typer.Option("--update-period", help="dqn: steps for each update.")] = 4,
+    snapshots: Annotated[int, typer.Option("--snapshots", help="Policies to keep of each seed.")] = 20,
+    rows: Annotated[
+        int | None, typer.Option("--rows", help="Environments of a seed that run side by side [sac: 16, dqn: 64].")
+    ] = None,
+    chunk: Annotated[
+        int, typer.Option("--chunk", help="Steps, and as many updates, between two changes of the acting policy.")
+    ] = 256,
+    eval_episodes: Annotated[int, typer.Option("--eval-episodes", help="A snapshot and kind; 0: never.")] = 10,
+    record: Annotated[
+        str | None, typer.Option("--record", help="Also record so many transitions with each seed's best snapshot.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--max-episode-steps", help="Step limit, for environments without one.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option("--time-limit", help="Save and stop after so many seconds; --resume goes on.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="Simulator threads [cores - 1].")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/sac-ENV-TIME.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Continue this run instead.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")] = False,
+) -> None:
+    """``sapp.collect.train(environments, ...)``, then ``evaluate_snapshots`` and ``save_datasets``."""
+    from sapp.cli.main import _seeds, split_options
+
+    environments, changes = split_options(words or [])
+    if resume is None and not environments:
+        raise SappError("collect needs an environment, as in: sapp collect hopper --steps 100_000")
+    if resume is not None and (environments or changes):
+        raise SappError("--resume continues a run as it was planned; leave environments and hyper-parameters out")
+
+    if policy is not None:
+        if resume is not None or changes:
+            raise SappError("--policy learns nothing: leave --resume and hyper-parameters out")
+        given: dict[str, Any] = {
+            "steps": whole_number("--steps", steps), "epsilon": _chances(epsilon), "temperature": temperature,
+            "rows": rows or 64, "threads": threads,
+        }  # fmt: skip
+        _play_given(_runs(environments, _seeds(seeds), out), policy, given, quiet)
+        return
+    if algorithm not in ("sac", "dqn"):
+        raise SappError(f"--algorithm {algorithm!r} is unknown: use sac, or dqn for images")
+    if algorithm == "dqn":
+        if resume is not None:
+            raise SappError("an online DQN is not resumed: its log is whole wherever it stops; collect another one")
+        from sapp.collect.online_dqn import Exploration
+
+        schedule = Exploration(
+            whole_number("--random-steps", random_steps or "20_000"), whole_number("--epsilon-decay", decay)
+        )
+        options: dict[str, Any] = {
+            "steps": whole_number("--steps", steps), "rows": rows or 64, "update_period": update_period,
+            "capacity": whole_number("--capacity", capacity), "exploration": schedule, "threads": threads,
+            "time_limit": time_limit, "progress": not quiet,
+        }  # fmt: skip
+        _collect_dqn(_runs(environments, _seeds(seeds), out), changes, options, eval_episodes, quiet)
+        return
+
+    from sapp.algorithms.sac import SAC
+    from sapp.collect import online_training as online
+    from sapp.envs import is_frames
+
+    if images := [name for name in environments if is_frames(name)]:
+        raise SappError(f"{images[0]} has images for observations and choices for actions: add --algorithm dqn")
+    from sapp.algorithms.config import override
+    from sapp.collect.snapshot_evaluation import evaluate_snapshots
+
+    if resume is not None:
+        run = online.resume(resume, threads=threads, time_limit=time_limit, progress=not quiet)
+    else:
+        run = online.train(
+            environments,
+            seeds=_seeds(seeds),
+            steps=whole_number("--steps", steps),
+            algorithm=override(SAC(), changes),
+            random_steps=whole_number("--random-steps", random_steps or "5_000"),
+            rows=rows or 16,
+            chunk=chunk,
+            snapshots=snapshots,
+            max_episode_steps=limit,
+            threads=threads,
+            time_limit=time_limit,
+            out=out,
+            progress=not quiet,
+        )
+    if run.step < run.plan.steps:
+        print(
+            f"Run: {run.path}, at step {run.step:,} of {run.plan.steps:,}; go on with: sapp collect --resume {run.path}"
+        )
+        return
+    found = evaluate_snapshots(run, episodes=eval_episodes) if eval_episodes else []
+    transitions = None if record is None else whole_number("--record", record)
+    files = run.save_datasets(transitions)
+    if not quiet:
+        if found:
+            _print(run, found)
+        for file in files:
+            print(f"Data: {file}")
+    print(f"Run: {run.path}")
+
+
+def _runs(environments: Sequence[str], seeds: int | Sequence[int], out: Path | None) -> list[Place]:
+    """Game by game and seed by seed; where there are several, each has a folder of its own in ``out``."""
+    numbers = range(seeds) if isinstance(seeds, int) else seeds
+    several = len(environments) * len(numbers) > 1
+    return [
+        (name, seed, out / f"{name.replace('/', '-')}-{seed}" if out is not None and several else out)
+        for name in environments
+        for seed in numbers
+    ]
+
+
+def _collect_dqn(
+    places: Sequence[Place], changes: dict[str, Any], options: dict[str, Any], episodes: int, quiet: bool
+) -> None:
+    """``sapp.collect.online_dqn.train(environment, ...)`` at each place."""
+    from sapp.algorithms.config import override
+    from sapp.collect import online_dqn as dqn
+
+    algorithm = override(dqn.dopamine_dqn(), changes)
+    for environment, seed, folder in places:
+        run = dqn.train(environment, algorithm=algorithm, seed=seed, out=folder, **options)
+        if episodes and not quiet:
+            found = run.play(episodes).returns
+            print(f"Return of the last network: {found.mean():.1f} over {episodes} episodes, epsilon 0.001")
+        print(f"Data: {run.log}")
+        print(f"Run: {run.path}")
+
+
+def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], quiet: bool) -> None:
+    """``sapp.collect.given.log_given(environment, policy, ...)`` at each place."""
+    from sapp.collect.given import log_given
+    from sapp.envs import is_frames
+    from sapp.runs.progress import Silent, Terminal
+
+    if other := [environment for environment, *_ in places if not is_frames(environment)]:
+        raise SappError(f"{other[0]} has no frames: --policy is for image games such as ALE/Pong-v5")
+    steps = options["steps"]
+    for environment, seed, folder in places:
+        with Silent() if quiet else Terminal(steps, 1) as view:
+
+            def show(step: int, view: Any = view) -> None:
+                view.update(min(step, steps), "playing")
+
+            log = log_given(environment, policy, seed=seed, out=folder, progress=show, **options)
+        print(f"Data: {log}")
+
+
+def _chances(text: str) -> list[float] | float:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise SappError(f"--epsilon {text!r}: give a chance such as 0.1, or several: 0.01,0.1,1") from None
+    return found if len(found) > 1 else found[0]
+
+
+def _print(run: Any, found: list[dict[str, Any]]) -> None:
+    """The last and the best snapshot of each member."""
+    from rich.table import Table
+
+    score = all("stochastic_score" in row for row in found)
+    table = Table(title="Returns of snapshots", title_justify="left", caption_justify="left")
+    table.caption = "best: by stochastic actions, chosen by these very episodes, so a little flattered"
+    for heading in ("member", "snapshot", "step", "stochastic", "deterministic", *(("score",) if score else ())):
+        table.add_column(heading, justify="left" if heading in ("member", "snapshot") else "right")
+    for name in run.plan.names:
+        rows = [row for row in found if row["member"] == name]
+        best = max(rows, key=lambda row: row["stochastic_mean"])
+        for kind, row in (("best", best), ("last", rows[-1])):
+            cells = [f"{row['step']:,}", f"{row['stochastic_mean']:.1f}", f"{row['deterministic_mean']:.1f}"]
+            table.add_row(name, kind, *cells, *((f"{row['stochastic_score']:.1f}",) if score else ()))
+    console().print(table)

@@ -1,0 +1,160 @@
+"""``sapp experiment`` and ``sapp report``: the paper's tables and figures, and the page that shows them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sapp.core.errors import SappError
+
+EXPERIMENTS = {
+    "table1": "Table 1: SA-CQL, CQL, six other methods and the controls on the eighteen datasets",
+    "atari": "Table 2: discrete SA-CQL, CQL, REM and the controls on four Atari games' logs",
+    "ratio-quality": "Figure 2: the reward that the ratios predict against the true return",
+    "random-ratio": "Figure 3: SA-CQL against random, shuffled and mean weights",
+    "alpha-sweep": "Table 6: SA-CQL against CQL at other conservative weights",
+    "b0": "Table 7: SA-CQL with b0 = 0.5 everywhere",
+}
+"""For the help page, which must not import JAX to list them; a test keeps them equal to the experiments."""
+
+_EXPERIMENT = f"""Run an experiment of the paper, always with the controls, and write its report.
+
+NAME is one of these:
+
+\b
+{chr(10).join(f"  {name:<14} {what}" for name, what in EXPERIMENTS.items())}
+
+--scale smoke takes minutes on two cores (tiny networks on logs of the point task: it shows that all parts work), small
+hours on one GPU (medium and random data, 200k steps), paper is the paper's protocol. Results go into a store; what it
+holds is never trained again, and the same command resumes an interrupted experiment.
+
+\b
+Examples:
+  sapp experiment table1 --scale smoke
+  sapp experiment table1 --scale small --datasets hopper-medium,hopper-random --seeds 5 --precision bf16
+  sapp experiment alpha-sweep --scale paper --store results.sqlite --on ray
+  sapp experiment atari --scale small --data logs    # logs/pong and so on, from sapp collect --algorithm dqn
+"""
+_REPORT = """Write one self-contained page: tables with the paper's numbers beside ours, learning curves, diagnostics.
+
+SOURCES are results stores, run folders, or folders that hold either. The page needs no network; open it in any browser.
+
+\b
+Examples:
+  sapp report runs/experiment-table1-smoke/results.sqlite
+  sapp report runs/first runs/second --out report.html --figures figures
+"""
+
+
+def add_commands(app: typer.Typer) -> None:
+    """Add ``experiment`` and ``report`` to ``sapp``."""
+    settings = {"help_option_names": ["-h", "--help"]}
+    app.command(name="experiment", help=_EXPERIMENT, context_settings=settings)(experiment)
+    app.command(name="report", help=_REPORT, context_settings=settings)(report)
+
+
+def experiment(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    scale: Annotated[str, typer.Option("--scale", help="smoke, small or paper.")] = "smoke",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder of its runs; default runs/experiment-NAME-SCALE.")
+    ] = None,
+    store: Annotated[Path | None, typer.Option("--store", help="Results store; default OUT/results.sqlite.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", help="Steps of the last phase, instead of the scale's.")
+    ] = None,
+    datasets: Annotated[str | None, typer.Option("--datasets", help="Only these, joined by commas.")] = None,
+    methods: Annotated[str | None, typer.Option("--methods", help="Only these columns, joined by commas.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="Folder with files of the datasets (hopper-medium-v2.hdf5) or logs of games; not at scale smoke.",
+        ),
+    ] = None,
+    precision: Annotated[str | None, typer.Option("--precision", help="float32, tf32 or bf16 [float32].")] = None,
+    fallback: Annotated[
+        bool, typer.Option("--fallback", help="Weights of 1 while the ratio estimator is sick; the paper has none.")
+    ] = False,
+    on: Annotated[str, typer.Option("--on", help="local, or ray: jobs go to the nodes of a Ray cluster.")] = "local",
+    address: Annotated[
+        str | None, typer.Option("--address", help="Of the Ray cluster; default: the one found, or a new local one.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """``sapp.experiments.driver.run_experiment(...)`` (or ``on_ray.run_on_ray``), then ``sapp.report.report(...)``."""
+    if name not in EXPERIMENTS:
+        from sapp.data.loaders.files import did_you_mean
+
+        raise SappError(
+            f"experiment {name!r} is unknown{did_you_mean(name, EXPERIMENTS)}; use {', '.join(EXPERIMENTS)}"
+        )
+    if precision not in (None, "float32", "tf32", "bf16"):
+        raise SappError(f"--precision {precision!r}: use float32, tf32 or bf16")
+    if on not in ("local", "ray") or (address is not None and on != "ray"):
+        raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
+    if data is not None and scale == "smoke":
+        raise SappError("--data: --scale smoke makes its own small logs; leave it out, or use --scale small")
+    from sapp.experiments.driver import EXPERIMENTS as GRIDS
+    from sapp.experiments.driver import run_experiment
+    from sapp.experiments.grid import scaled
+    from sapp.report import report as write
+
+    chosen = scaled(scale, steps=steps, seeds=_seeds(seeds), precision=precision, fallback=fallback)
+    grid = GRIDS[name](chosen).only(_names(datasets), _names(methods))
+    folder = out or Path("runs") / f"experiment-{name}-{scale}"
+    path = store or folder / "results.sqlite"
+    try:
+        if on == "ray":
+            from sapp.experiments.on_ray import run_on_ray
+
+            run_on_ray(grid, folder, path, data=data, address=address)
+        else:
+            run_experiment(grid, folder, path, data=data, progress=not quiet)
+    finally:
+        # also after a failed job: what is there can be looked at
+        if path.is_file() and _holds_runs(path):
+            print(f"Report: {write([path], folder / 'report.html', title=grid.title)}")
+            print(f"Store: {path}")
+
+
+def report(
+    sources: Annotated[list[Path], typer.Argument(metavar="SOURCES...", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file.")] = Path("report.html"),
+    figures: Annotated[
+        Path | None, typer.Option("--figures", help="Folder for charts (PNG, SVG) and tables (Markdown, LaTeX).")
+    ] = None,
+    title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Results",
+) -> None:
+    """``sapp.report.report(sources, out, figures)``."""
+    from sapp.report import report as write
+
+    print(f"Report: {write(sources, out, figures, title)}")
+    if figures is not None:
+        print(f"Figures and tables: {figures}")
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _seeds(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        found = [int(part) for part in text.split(",")] if "," in text else list(range(int(text)))
+    except ValueError:
+        found = []
+    if not found or len(set(found)) != len(found) or min(found) < 0:
+        raise SappError(f"--seeds {text!r}: give a count such as 3, or which, such as 3,7,11")
+    return found
+
+
+def _holds_runs(path: Path) -> bool:
+    from sapp.experiments.store import Store
+
+    with Store(path) as store:
+        return bool(store.rows("cells"))

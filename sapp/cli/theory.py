@@ -1,0 +1,106 @@
+"""``sapp theory``: the finite-MDP side of the command; each command is one call into ``sapp.tabular``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sapp.cli.console import console
+
+theory_app = typer.Typer(
+    help="State-aware pessimism in finite MDPs: the paper's statements, its example, real data.",
+    epilog="Example: sapp theory audit --mdps 50",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Plot = Annotated[Path | None, typer.Option("--plot", help="Also draw a figure (.png).")]
+
+
+@theory_app.command(
+    epilog="Examples: sapp theory audit --plot audit.png;  sapp theory audit --replay ID (from the table)",
+    help="Check every statement of the paper, as printed and repaired, on families of random MDPs.",
+)
+def audit(
+    mdps: Annotated[int, typer.Option("--mdps", help="Instances of each family.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the first instance.")] = 0,
+    replay: Annotated[str | None, typer.Option("--replay", help="Show one counterexample, by its ID.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
+    plot: Plot = None,
+) -> None:
+    """``sapp.theory.audit.audit(mdps=..., seed=...)``, or ``replay(identifier)``."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from sapp.theory.audit import audit as run
+    from sapp.theory.audit import plot as draw
+    from sapp.theory.audit import print_audit, print_replay, table_markdown
+    from sapp.theory.audit import replay as again
+
+    if replay is not None:
+        print_replay(again(replay), console())
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("families")
+        result = run(mdps=mdps, seed=seed, progress=lambda done, total: bar.update(task, completed=done, total=total))
+    if markdown:
+        print(table_markdown(result))
+    else:
+        print_audit(result, console())
+    if plot is not None:
+        print(f"Figure: {draw(result, plot)}")
+
+
+@theory_app.command(
+    epilog="Example: sapp theory sepsis --out runs/sepsis.csv --sizes 1000,10000 --draws 4",
+    help="ICU-Sepsis: the true price of each kind of pessimism, on logs of the clinicians' policy.",
+)
+def sepsis(
+    out: Annotated[Path, typer.Option("--out", "-o", help="CSV of results; continued if it is there.")],
+    sizes: Annotated[str, typer.Option("--sizes", help="Transitions a log.")] = "1000,10000,100000,1000000",
+    draws: Annotated[int, typer.Option("--draws", help="Logs a size to measure on.")] = 12,
+    tuning: Annotated[int, typer.Option("--tuning", help="Other logs a size to choose alpha on.")] = 4,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the draws.")] = 0,
+    divergence: Annotated[str, typer.Option("--divergence", help="kl or cql.")] = "kl",
+    plot: Plot = None,
+) -> None:
+    """``studies.sepsis.sepsis.experiment(out, sizes, draws, ...)``."""
+    from rich.console import Console
+
+    from sapp.core.errors import SappError
+    from studies.sepsis.sepsis import experiment, print_summary, summarise
+    from studies.sepsis.sepsis import plot as draw
+
+    try:
+        numbers = [int(float(size)) for size in sizes.split(",")]
+    except ValueError:
+        raise SappError(f"--sizes {sizes!r}: give whole numbers joined by commas, such as 1000,10000") from None
+    rows = experiment(out, numbers, draws, tuning, seed, divergence, console=Console(stderr=True))
+    print_summary(console(), summarise(rows))
+    if plot is not None:
+        draw(plot, rows)
+        print(f"Figure: {plot}")
+
+
+@theory_app.command(
+    epilog="Example: sapp theory chain --left 5 --right 95 --plot chain.png",
+    help="The paper's motivating chain: occupancies, ratios, and pessimism with and without them.",
+)
+def chain(
+    left: Annotated[int, typer.Option("--left", help="Logged trajectories to the left.")] = 10,
+    right: Annotated[int, typer.Option("--right", help="Logged trajectories to the right.")] = 90,
+    arm: Annotated[int, typer.Option("--arm", help="States on each side.")] = 3,
+    alpha: Annotated[float, typer.Option("--alpha", help="Weight of pessimism.")] = 0.1,
+    divergence: Annotated[str, typer.Option("--divergence", help="tv, kl, cql or mmd.")] = "tv",
+    smoothing: Annotated[float, typer.Option("--smoothing", help="Pseudo-counts, for kl and cql off support.")] = 0.0,
+    plot: Plot = None,
+) -> None:
+    """``sapp.theory.chain.print_chain(...)``: state by state at one skew, then as the log's coverage is skewed."""
+    from sapp.theory.chain import plot_chain, print_chain
+
+    print_chain(console(), divergence, alpha, left, right, arm, smoothing)
+    if plot is not None:
+        plot_chain(plot, divergence, alpha, left, right, arm, smoothing)
+        print(f"Figure: {plot}")

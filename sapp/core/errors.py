@@ -1,0 +1,30 @@
+"""The one error type a user ever sees: a sentence that names what is wrong and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class SappError(Exception):
+    """Bad input or a condition the user can mend.
+
+    The message is one line: it names the file, field, row or option at fault and says what to do. The command line
+    prints it to stderr and exits with code 2; Python callers catch it like any exception.
+    """
+
+
+class Interrupted(SappError):
+    """Ctrl-C, or a request to end: the run was saved and can be resumed."""
+
+
+def check_ranges(owner: str, values: Mapping[str, object], low: float, high: float, open_ends: bool = False) -> None:
+    """Refuse hyper-parameters outside [low, high] (or the open interval) by name; traced values pass."""
+    for name, value in values.items():
+        if not isinstance(value, int | float):
+            continue
+        inside = low < value < high if open_ends else low <= value <= high
+        if not inside:
+            between = f"between {low:g} and {high:g}" if high != float("inf") else f"{low:g} or more"
+            if open_ends:
+                between = f"above {low:g}" if high == float("inf") else f"{between}, both excluded"
+            raise SappError(f"{owner}: {name} is {value:g}; it must be {between}")

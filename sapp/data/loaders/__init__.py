@@ -1,0 +1,1 @@
+"""Readers of the file formats that logs come in, one module each."""

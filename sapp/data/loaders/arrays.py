@@ -1,0 +1,162 @@
+"""NumPy data: dictionaries of arrays and .npz files, ours and other people's."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sapp.core.errors import SappError
+from sapp.core.files import write_aside
+from sapp.data.dataset import ARRAYS, Dataset
+from sapp.data.loaders.files import EXTRAS, Options, did_you_mean, given, provenance, readable, require_file
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "observation": ("observation", "observations", "obs", "state", "states"),
+    "action": ("action", "actions", "act"),
+    "reward": ("reward", "rewards"),
+    "next_observation": ("next_observation", "next_observations", "next_obs", "next_state", "next_states"),
+    "terminal": ("terminal", "terminals", "terminated", "termination", "terminations"),
+    "timeout": ("timeout", "timeouts", "truncated", "truncation", "truncations"),
+    "episode": ("episode", "episodes", "episode_id"),
+}
+"""Names that arrays go by, ours first."""
+
+_META = "sapp_dataset"
+_UNITS = ("observation_offset", "observation_scale")
+_PREFIX = "extras/"
+
+
+def load_mapping(
+    arrays: Mapping[str, ArrayLike],
+    *,
+    source: str = "arrays",
+    notes: Mapping[str, Any] | None = None,
+    **options: Unpack[Options],
+) -> Dataset:
+    """Build a dataset from a dictionary of arrays, such as D4RL's ``env.get_dataset()``.
+
+    Names may be singular or plural (``ALIASES``). Other arrays with a row per transition become extras.
+
+    Args:
+        arrays: by name; observation, action, reward and terminal at least.
+        source: what error messages call the input.
+        notes: goes into the provenance.
+        options: see ``Options``.
+    """
+    found: dict[str, str] = {}
+    for key, aliases in ALIASES.items():
+        present = [alias for alias in aliases if alias in arrays]
+        if len(present) > 1:
+            raise SappError(f"{source}: both {present[0]!r} and {present[1]!r} are given for {key}; keep one")
+        if present:
+            found[key] = present[0]
+    rest = [key for key in arrays if key not in found.values()]
+    for key in ("observation", "action", "reward", "terminal"):
+        if key not in found:
+            have = ", ".join(map(str, arrays)) or "nothing"
+            raise SappError(f"{source}: no {key!r}{did_you_mean(key, rest)}, there is: {have}; rename or add it")
+    rows = len(np.atleast_1d(np.asarray(arrays[found["observation"]])))
+    extras: dict[str, ArrayLike] = {}
+    for key in rest:
+        missing = [alias for name, aliases in ALIASES.items() if name not in found for alias in aliases]
+        near = did_you_mean(key, missing, cutoff=0.8)
+        value = np.asarray(arrays[key])
+        if near or value.ndim == 0 or len(value) != rows:
+            why = "" if near else f", it does not have the {rows} rows of observation"
+            raise SappError(f"{source}: unknown array {key!r}{near}{why}; rename it or leave it out")
+        extras[EXTRAS.get(key, key)] = value
+    core: dict[str, Any] = {key: arrays[name] for key, name in found.items()}
+    return Dataset.from_arrays(
+        **core,
+        extras=extras,
+        provenance=notes or {"loader": "arrays"},
+        source=source,
+        **given(options),
+    )
+
+
+def load_npz(path: str | Path, **options: Unpack[Options]) -> Dataset:
+    """Load an .npz file, written by ``save_npz`` (everything comes back as it was) or by anyone else.
+
+    Args:
+        path: of the file.
+        options: see ``Options``.
+    """
+    path = Path(path)
+    require_file(path)
+    errors = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
+    arrays = readable(path, "npz", lambda: _read(path), errors)
+    if _META not in arrays:
+        options["name"] = options.get("name") or path.stem
+        return load_mapping(arrays, source=str(path), notes=provenance(path, "npz"), **options)
+    if missing := [key for key in (*ARRAYS, "action_low", "action_high") if key not in arrays]:
+        raise SappError(f"{path}: no {missing[0]!r} in the file; it is damaged, get it again")
+    try:
+        meta = json.loads(str(arrays[_META]))
+        chosen = {key: meta[key] for key in ("name", "environment", "physics", "provenance")}
+    except (ValueError, KeyError, TypeError):
+        raise SappError(
+            f"{path}: {_META!r} in the file is not what save_npz writes; it is damaged, get it again"
+        ) from None
+    chosen |= {key: arrays[key] for key in ("action_low", "action_high")} | given(options)
+    chosen |= {key: meta[key] for key in ("num_actions", "action_labels") if key in meta}
+    units: dict[str, Any] = {key: arrays[key] for key in _UNITS if key in arrays}
+    limit = chosen.pop("max_episode_steps", None)
+    extras = {key.removeprefix(_PREFIX): value for key, value in arrays.items() if key.startswith(_PREFIX)}
+    core: dict[str, Any] = {key: arrays[key] for key in ARRAYS}
+    data = Dataset.from_arrays(**core, extras=extras, max_episode_steps=limit, source=str(path), **chosen)
+    return replace(data, **units) if units else data
+
+
+def save_npz(dataset: Dataset, path: str | Path, *, compress: bool = False) -> Path:
+    """Write a dataset to an .npz file that ``load`` reads back bit for bit; nothing half-written is ever left.
+
+    Args:
+        dataset: what to write.
+        path: of the file, ending in .npz.
+        compress: smaller and slower.
+    """
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise SappError(f"{path}: the file name must end in .npz")
+    meta = {key: getattr(dataset, key) for key in ("name", "environment", "physics", "provenance")}
+    if dataset.discrete:
+        meta |= {"num_actions": dataset.num_actions, "action_labels": dataset.action_labels}
+    arrays: dict[str, Any] = {key: getattr(dataset, key) for key in (*ARRAYS, "action_low", "action_high")}
+    arrays |= {key: getattr(dataset, key) for key in _UNITS if getattr(dataset, key) is not None}
+    arrays |= {_PREFIX + key: value for key, value in dataset.extras.items()}
+    arrays[_META] = np.array(json.dumps({"version": 1, **meta}))
+
+    def write(aside: Path) -> None:
+        # An open file, as savez would add .npz to a path that lacks it.
+        with aside.open("wb") as file:
+            (np.savez_compressed if compress else np.savez)(file, **arrays)
+
+    write_aside(path, write)
+    return path
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    loaded = np.load(path, allow_pickle=False)
+    if not isinstance(loaded, np.lib.npyio.NpzFile):
+        raise SappError(f"{path}: holds one bare array, not an npz archive; save the arrays with numpy.savez")
+    with loaded:
+        arrays = {}
+        for key in loaded.files:
+            try:
+                arrays[key] = loaded[key]
+            except ValueError as error:
+                if "allow_pickle" not in str(error):
+                    raise
+                raise SappError(
+                    f"{path}: {key!r} is an object array (a pickle), which is never loaded; save it as plain numbers"
+                ) from None
+        return arrays

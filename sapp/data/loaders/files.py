@@ -1,0 +1,78 @@
+"""What all loaders share: common options, file checks and hashes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypedDict, TypeVar
+
+from numpy.typing import ArrayLike
+
+from sapp.core.errors import SappError
+
+T = TypeVar("T")
+
+EXTRAS = {"infos/qpos": "qpos", "infos/qvel": "qvel", "infos/action_log_probs": "log_prob"}
+"""D4RL's further arrays, and what they are called among a dataset's extras."""
+
+
+class Options(TypedDict, total=False):
+    """What every loader takes; None and absent both mean: as the file says, or the default."""
+
+    name: str | None
+    environment: str | None
+    physics: str | None
+    action_low: ArrayLike | None
+    action_high: ArrayLike | None
+    max_episode_steps: int | None
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not None."""
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception's message on one line, cut to a readable length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return " (did you mean 'x'?)" for the nearest known word, or nothing."""
+    near = get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def require_file(path: Path) -> None:
+    """Raise unless the path is a file with something in it."""
+    if path.is_dir():
+        raise SappError(f"{path}: is a directory; give one file")
+    if not path.exists():
+        siblings = (each.name for each in path.parent.iterdir()) if path.parent.is_dir() else ()
+        raise SappError(f"{path}: no such file{did_you_mean(path.name, siblings)}; check the path")
+    if path.stat().st_size == 0:
+        raise SappError(f"{path}: the file is empty (0 bytes); it was probably cut short, get it again")
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def provenance(path: Path, loader: str) -> dict[str, Any]:
+    """Return where a file's data comes from."""
+    return {"loader": loader, "source": str(path), "sha256": sha256(path), "bytes": path.stat().st_size}
+
+
+def readable(path: Path, kind: str, read: Callable[[], T], errors: tuple[type[BaseException], ...]) -> T:
+    """Call ``read``; turn the errors of a library into one line that names the file."""
+    try:
+        return read()
+    except errors as error:
+        raise SappError(
+            f"{path}: cannot be read as {kind} ({one_line(error)}); it is damaged or of another kind, get it again"
+        ) from None

@@ -1,0 +1,92 @@
+"""Environments that step many copies at once, D4RL's physics, behaviour policies and normalised scores."""
+
+from __future__ import annotations
+
+import difflib
+from typing import cast
+
+from sapp.core.errors import SappError
+from sapp.data.normalised_scores import REFERENCE, base_name, normalized_score, normalized_std
+from sapp.envs.atari import MAX_STEPS, is_atari, make_atari
+from sapp.envs.base import BatchEnvironment
+from sapp.envs.frames import FrameEnvironment
+
+__all__ = [
+    "REFERENCE",
+    "BatchEnvironment",
+    "FrameEnvironment",
+    "base_name",
+    "make",
+    "make_frames",
+    "normalized_score",
+    "normalized_std",
+]
+
+_FAST = {"Hopper-v4": "hopper", "HalfCheetah-v4": "halfcheetah", "Walker2d-v4": "walker2d"}
+
+
+def make(
+    name: str, physics: str | None = None, threads: int | None = None, max_episode_steps: int | None = None
+) -> BatchEnvironment:
+    """Makes an environment by name.
+
+    Args:
+        name: "hopper", "halfcheetah", "walker2d" or a D4RL dataset's name such as "hopper-medium-v2" (with D4RL v2's
+            physics by default); "point"; any registered Gymnasium id with box spaces; or, which gives a
+            `FrameEnvironment` in place of the annotated type, what `make_frames` takes.
+        physics: "d4rl" or "v4" for the first kind; None for the default.
+        threads: simulator threads; by default one per core.
+        max_episode_steps: the time limit, for Gymnasium ids registered without one.
+    """
+    from sapp.envs.locomotion import TASKS, Locomotion
+
+    base = base_name(name)
+    if name in _FAST or (base in TASKS and name == name.lower()):
+        assert base is not None
+        return Locomotion(base, physics or ("v4" if name in _FAST else "d4rl"), threads)
+    if physics:
+        raise SappError(
+            f"{name!r} comes in one physics only: leave physics out (hopper, halfcheetah and walker2d have two)"
+        )
+    if is_frames(name):
+        return cast(BatchEnvironment, make_frames(name, threads, max_episode_steps))
+    if name == "point":
+        from sapp.envs.point import Point
+
+        return Point()
+    import gymnasium
+
+    from sapp.envs.gymnasium_batch import GymnasiumBatch
+
+    if name not in gymnasium.registry and ":" not in name:
+        ours = difflib.get_close_matches(name.lower(), [*TASKS, "point", "catch"], 1, 0.75)
+        near = ours or difflib.get_close_matches(name, list(gymnasium.registry), 1)
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else "use hopper, halfcheetah, walker2d, point, catch or a Gymnasium id"
+        )
+        raise SappError(f"environment {name!r} is unknown: {hint}")
+    return GymnasiumBatch(name, max_episode_steps)
+
+
+def is_frames(name: str) -> bool:
+    """Whether `make_frames` makes an environment of this name: "ALE/Pong-v5" and its like, or "catch"."""
+    return name == "catch" or is_atari(name)
+
+
+def make_frames(name: str, threads: int | None = None, max_episode_steps: int | None = None) -> FrameEnvironment:
+    """Makes an image environment by name.
+
+    Args:
+        name: an Atari game in ALE's namespace, such as "ALE/Pong-v5", in Dopamine's protocol; or "catch".
+        threads: emulator threads; by default one per core.
+        max_episode_steps: the time limit, for Atari; 27,000 by default.
+    """
+    if name == "catch":
+        from sapp.envs.catch import Catch
+
+        return Catch()
+    if is_atari(name):
+        return make_atari(name, threads, max_episode_steps=max_episode_steps or MAX_STEPS)
+    raise SappError(f"{name!r} is no image environment: use a name such as ALE/Pong-v5, or catch")

@@ -1,0 +1,141 @@
+"""The policies of run folders and policy files as candidates for off-policy evaluation, with the logs they are from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from sapp.core.errors import SappError
+from sapp.data import Dataset
+from sapp.data.load import load_vectors
+from sapp.evaluation.policy_file import load_actor
+from sapp.ope.targets import Act, TargetPolicy, from_actor, from_units
+from sapp.runs.checkpoint import NoCheckpoint
+from sapp.runs.run import DATA, Problem, Run
+
+Checkpoints = Literal["last", "all"]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Policies that can be judged on the same logs, and the discount they were trained for."""
+
+    policies: list[TargetPolicy]
+    data: Dataset
+    discount: float
+
+
+def run_actors(run: Run, step: int | None = None) -> list[Any]:
+    """The policies of a checkpoint (default: the newest), one a member."""
+    return list(run.actors) if step is None else run.actors_at(step)[1]
+
+
+def kept_actors(run: Run, say: Callable[[str], None] = print) -> list[tuple[int, list[Any]]]:
+    """Steps and policies of all checkpoints; of a run that is still training, those that it does not drop meanwhile."""
+    found = []
+    for step in run.checkpoints:
+        if not step:  # where a forked run began
+            continue
+        try:
+            found.append(run.actors_at(step))
+        except NoCheckpoint:
+            say(f"{run.path}: the checkpoint of step {step} is gone (training drops old ones); it was left out")
+    return found or [run.actors_at()]
+
+
+def run_data(run: Run, problem: Problem, columns: Path | None = None) -> Dataset:
+    """The logs a member was trained on, from where the run says they are."""
+    source = problem.source if problem.source is not None else run.path / DATA / f"{problem.fingerprint[:16]}.npz"
+    data = load_vectors(source, columns=columns) if columns is not None else load_vectors(source)
+    if data.fingerprint != problem.fingerprint:
+        raise SappError(f"{run.path}: dataset {problem.name!r} has changed since the run; give the logs with --data")
+    return data
+
+
+def gather(
+    paths: Sequence[Path],
+    *,
+    data: Dataset | None = None,
+    members: Sequence[str] | None = None,
+    checkpoints: Checkpoints = "last",
+    act: Act = "mode",
+    discount: float | None = None,
+    say: Callable[[str], None] = print,
+) -> list[Candidates]:
+    """Candidates from run folders and policy files, grouped by the logs they are judged on.
+
+    Args:
+        paths: run folders, or policy files (.npz, .hdf5; these need ``data``).
+        data: judge all of them on these logs instead of those the runs were trained on.
+        members: only these members of the runs, by name.
+        checkpoints: the newest of each run, or all that were kept.
+        act: as the policies are played (mode) or drawn from (sample).
+        discount: instead of the one that the runs were trained with.
+        say: where to report checkpoints that are left out.
+    """
+    groups: dict[str, tuple[Dataset, list[TargetPolicy], set[float]]] = {}
+
+    def add(policy: TargetPolicy, where: Dataset, gamma: float | None) -> None:
+        group = groups.setdefault(where.fingerprint, (where, [], set()))
+        group[1].append(policy)
+        if gamma is not None:
+            group[2].add(gamma)
+
+    loaded: dict[str, Dataset] = {}
+    for path in paths:
+        prefix = f"{path.name}: " if len(paths) > 1 else ""
+        if path.is_file():
+            if data is None:
+                raise SappError(f"{path}: a policy file does not say which logs to judge it on; give --data")
+            add(_from_file(path, data, act), data, None)
+            continue
+        run = Run(path)
+        chosen = range(len(run.members)) if members is None else sorted(run.member_index(name) for name in members)
+        several = checkpoints == "all" and len(set(run.checkpoints) - {0}) > 1
+        kept = kept_actors(run, say) if several else [run.actors_at()]
+        for step, actors in kept:
+            for index in chosen:
+                member = run.plan.members[index]
+                problem = run.plan.problems[member.dataset]
+                if data is None and problem.fingerprint not in loaded:
+                    loaded[problem.fingerprint] = run_data(run, problem)
+                where = data if data is not None else loaded[problem.fingerprint]
+                _fits(problem, where, path)
+                name = f"{prefix}{member.name}" + (f" @ {step}" if several else "")
+                policy = from_actor(name, actors[index], problem.discrete, act)
+                if data is not None and data.fingerprint != problem.fingerprint:
+                    policy = from_units(policy, problem, where)
+                add(policy, where, float(member.algorithm.discount))
+    out = []
+    for where, policies, gammas in groups.values():
+        gamma = discount if discount is not None else (gammas.pop() if len(gammas) == 1 else None)
+        if gamma is None:
+            known = ", ".join(f"{each:g}" for each in sorted(gammas)) or "none"
+            raise SappError(f"the policies were trained with different discounts ({known}); give one with --discount")
+        out.append(Candidates(policies, where, gamma))
+    return out
+
+
+def _from_file(path: Path, data: Dataset, act: Act) -> TargetPolicy:
+    actor = load_actor(path)
+    sizes = actor.trunk.layers[0].weight.shape[0], actor.mean.weight.shape[1]
+    if data.discrete or sizes != (data.observation_size, data.action_size):
+        raise SappError(
+            f"{path}: takes {sizes[0]} observations and gives {sizes[1]} actions, which {data.name} does not have"
+        )
+    policy = from_actor(path.stem, actor, False, act)
+    return TargetPolicy(
+        policy.name, lambda observation, seed, count: policy.actions(data.raw(observation), seed, count)
+    )
+
+
+def _fits(problem: Problem, data: Dataset, path: Path) -> None:
+    mine = problem.observation_size, problem.action_size, problem.num_actions
+    theirs = data.observation_size, data.action_size, data.num_actions
+    if mine != theirs:
+        raise SappError(
+            f"{path}: its policies take {mine[0]} observations and give {mine[1]} actions; {data.name} has "
+            f"{theirs[0]} and {theirs[1]}"
+        )

@@ -1,0 +1,237 @@
+"""Evaluation of all members of a run at once, in the environment of each member's data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from sapp.core.errors import SappError
+from sapp.networks import Policy
+from sapp.training import background as beside
+from sapp.training.program import Population
+
+EPSILON = 0.001
+"""Chance of a random action when policies of frames are played: Dopamine's, without which a policy can stand still."""
+
+if TYPE_CHECKING:
+    from sapp.envs.base import BatchEnvironment
+    from sapp.envs.frames import FrameEnvironment
+    from sapp.runs.run import Plan, Problem, Run
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns and lengths of one member's episodes; the score is D4RL's normalised one, where the task has one."""
+
+    member: int
+    returns: np.ndarray
+    lengths: np.ndarray
+    scores: np.ndarray | None
+
+    def row(self, step: int, updates: int, name: str) -> dict[str, Any]:
+        """As evaluations.csv holds it; standard deviations are over episodes."""
+        row: dict[str, Any] = {
+            "step": step,
+            "updates": updates,
+            "member": name,
+            "episodes": len(self.returns),
+            "return_mean": float(np.mean(self.returns)),
+            "return_std": float(np.std(self.returns)),
+            "length_mean": float(np.mean(self.lengths)),
+            "returns": ";".join(f"{value:.6g}" for value in self.returns),
+        }
+        if self.scores is not None:
+            row |= {"score_mean": float(np.mean(self.scores)), "score_std": float(np.std(self.scores))}
+        return row
+
+
+COLUMNS = (
+    "step", "updates", "member", "episodes", "return_mean", "return_std", "score_mean", "score_std", "length_mean",
+    "returns",
+)  # fmt: skip
+
+
+@jax.jit
+def _modes(actors: Policy, observation: Array) -> Array:
+    return jax.vmap(lambda actor, x: actor(x).mode())(actors, observation)
+
+
+class Evaluator:
+    """Keeps the environments between evaluations."""
+
+    def __init__(self, plan: Plan) -> None:
+        """For the members and problems of a run."""
+        self._plan = plan
+        self._environments: dict[tuple[str, str | None], BatchEnvironment] = {}
+        self._screens: dict[str, FrameEnvironment] = {}
+
+    def missing(self) -> list[Problem]:
+        """Problems that name no environment, whose members cannot be evaluated online."""
+        return [problem for problem in self._plan.problems if problem.environment is None]
+
+    def check(self) -> None:
+        """Make every environment and compare its sizes with the data's: better now than hours into training."""
+        for problem in self._plan.problems:
+            if problem.environment is None:
+                continue
+            if problem.frame is not None:
+                self._check_screen(problem)
+                continue
+            place = self.environment(problem)
+            sizes = place.observation_size, place.action_size
+            if sizes != (problem.observation_size, problem.action_size):
+                raise SappError(
+                    f"{problem.name}: observations and actions have {problem.observation_size} and "
+                    f"{problem.action_size} values, those of environment {problem.environment!r} {sizes[0]} and "
+                    f"{sizes[1]}; name the environment it is from, or evaluate never (eval_every 0)"
+                )
+
+    def _check_screen(self, problem: Problem) -> None:
+        place = self.screen(problem)
+        wanted, found = (problem.frame or [])[1:], list(place.frame_shape)
+        if wanted != found or problem.num_actions != place.num_actions:
+            raise SappError(
+                f"{problem.name}: frames are {wanted[0]} by {wanted[1]} and there are {problem.num_actions} actions, "
+                f"environment {problem.environment!r} has {found[0]} by {found[1]} and {place.num_actions}; name the "
+                "environment it is from, or evaluate never (eval_every 0)"
+            )
+
+    def screen(self, problem: Problem) -> FrameEnvironment:
+        """The problem's image environment, made on first use."""
+        from sapp.envs import make_frames
+
+        assert problem.environment is not None
+        name, limit = problem.environment, self._plan.eval_max_steps
+        if name not in self._screens:
+            self._screens[name] = make_frames(name, max_episode_steps=limit)
+        return self._screens[name]
+
+    def environment(self, problem: Problem) -> BatchEnvironment:
+        """The problem's environment, made on first use."""
+        from sapp.envs import make
+
+        assert problem.environment is not None
+        place = problem.environment, problem.physics
+        if place not in self._environments:
+            self._environments[place] = make(problem.environment, physics=problem.physics)
+        return self._environments[place]
+
+    def evaluate(
+        self,
+        populations: Sequence[Population],
+        policies: Sequence[Policy],
+        episodes: int,
+        seed: int,
+        members: Collection[int] | None = None,
+    ) -> list[Evaluation]:
+        """Play ``episodes`` with each member's deterministic policy; all members of a task start from the same states.
+
+        ``policies`` are each population's, stacked; ``members`` are the indices of those to play (default: all).
+        """
+        from sapp.data.normalised_scores import base_name, normalized_score
+        from sapp.evaluation.rollouts import evaluate
+
+        found: list[Evaluation] = []
+        screens: dict[str, list[Callable[[], list[Evaluation]]]] = {}
+        for population, actors, indices in zip(populations, policies, self._plan.groups(), strict=True):
+            by_place: dict[tuple[str, str | None], list[int]] = {}
+            for position, member in enumerate(population.members):
+                problem = self._plan.problems[member.dataset]
+                if problem.environment is not None and (members is None or indices[position] in members):
+                    by_place.setdefault((problem.environment, problem.physics), []).append(position)
+            for positions in by_place.values():
+                problem = self._plan.problems[population.members[positions[0]].dataset]
+                rows = np.asarray(positions)
+                chosen = jax.tree.map(lambda leaf, rows=rows: leaf[rows], actors)
+                if problem.frame is not None:
+                    own = [indices[position] for position in positions]
+                    task = partial(self._play_frames, chosen, problem, own, episodes, seed)
+                    screens.setdefault(str(problem.environment), []).append(task)
+                    continue
+                low, high = np.asarray(problem.action_low), np.asarray(problem.action_high)
+
+                def act(
+                    observation: np.ndarray, chosen: Any = chosen, low: Any = low, high: Any = high,
+                    scale: Any = problem.to_network,
+                ) -> np.ndarray:  # fmt: skip
+                    modes = np.asarray(_modes(chosen, scale(np.asarray(observation, np.float32))))
+                    return low + (modes + 1.0) * 0.5 * (high - low)
+
+                returns, lengths = evaluate(act, self.environment(problem), len(positions), episodes, seed)
+                for position, member_returns, member_lengths in zip(positions, returns, lengths, strict=True):
+                    known = base_name(problem.environment or "")
+                    scores = normalized_score(known, member_returns) if known else None
+                    found.append(Evaluation(indices[position], member_returns, member_lengths, scores))
+        # Games side by side where an accelerator computes the policies: what remains is emulation, and waiting.
+        with ThreadPoolExecutor(max(1, len(screens)) if beside.worthwhile() else 1) as pool:
+            for tasks in pool.map(lambda game: [play() for play in game], screens.values()):
+                found += [one for some in tasks for one in some]
+        return sorted(found, key=lambda evaluation: evaluation.member)
+
+    def _play_frames(
+        self, actors: Policy, problem: Problem, members: Sequence[int], episodes: int, seed: int
+    ) -> list[Evaluation]:
+        """ε-greedy episodes of members of one image problem; returns are those of unclipped rewards."""
+        from sapp.envs.frames import play as play_frames
+
+        def act(stacks: np.ndarray) -> np.ndarray:
+            return np.asarray(_modes(actors, stacks.reshape(len(members), episodes, *stacks.shape[1:]))).reshape(-1)
+
+        result = play_frames(
+            act, self.screen(problem), episodes=episodes, epsilon=EPSILON, seed=seed, members=len(members),
+            stack=(problem.frame or [4])[0],
+        )  # fmt: skip
+        rows = zip(members, result.returns, result.lengths, strict=True)
+        return [Evaluation(member, returns, lengths, None) for member, returns, lengths in rows]
+
+
+def play(
+    run: Run,
+    *,
+    episodes: int = 10,
+    seed: int = 0,
+    members: Sequence[int | str] | None = None,
+    environment: str | None = None,
+    physics: str | None = None,
+) -> list[Evaluation]:
+    """Play the newest checkpoint of a run's members in lockstep.
+
+    Args:
+        run: finished or not, with at least one checkpoint.
+        episodes: per member.
+        seed: of the start states.
+        members: names or indices (default: all).
+        environment: in place of the one the data names.
+        physics: in place of the one the data names.
+    """
+    from sapp.runs.run import populations
+
+    plan = run.plan
+    chosen = {run.member_index(member) for member in members} if members is not None else set(range(len(plan.members)))
+    used = {plan.members[index].dataset for index in chosen}
+    problems = tuple(
+        replace(
+            problem,
+            environment=(environment or problem.environment) if number in used else None,
+            # the data's physics belongs to the data's environment; another one starts from its own default
+            physics=physics or (problem.physics if environment in (None, problem.environment) else None),
+        )
+        for number, problem in enumerate(plan.problems)
+    )
+    if missing := [problems[number].name for number in sorted(used) if problems[number].environment is None]:
+        raise SappError(f"{run.path}: no environment is known for {missing[0]}; name one with --environment")
+    _, learners = run.restore()
+    if not learners:
+        raise SappError(f"{run.path}: no checkpoint yet; train or resume the run first")
+    evaluator = Evaluator(replace(plan, problems=problems))
+    evaluator.check()
+    groups = populations(plan)
+    policies = [population.actors(learner) for population, learner in zip(groups, learners, strict=True)]
+    return evaluator.evaluate(groups, policies, episodes, seed, chosen)

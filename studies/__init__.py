@@ -1,0 +1,1 @@
+"""Studies: each answers one question with the public library; not installed."""

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from small_policies import random_policy
+
+from sapp.envs.policy_files import save_policies
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data"
+STEPS = (500, 1_000, 2_000, 4_000)
+
+
+@pytest.fixture(scope="session")
+def genuine() -> Path:
+    if not DATA.is_dir():
+        pytest.skip("genuine D4RL samples are not here: expected a folder ../shared/data beside the repository")
+    return DATA
+
+
+@pytest.fixture
+def recordable(monkeypatch):
+    """Gymnasium's MuJoCo environments import imageio for rendering, which no test does."""
+    if importlib.util.find_spec("imageio") is None:
+        monkeypatch.setitem(sys.modules, "imageio", types.ModuleType("imageio"))
+
+
+@pytest.fixture(scope="session")
+def policies(tmp_path_factory) -> Path:
+    """A folder as the package ships it, with four small random policies for hopper."""
+    folder = tmp_path_factory.mktemp("policies")
+    names = [f"step-{step:010d}" for step in STEPS]
+    save_policies(
+        folder / "hopper.safetensors", {name: random_policy(i) for i, name in enumerate(names)}, {}, half=True
+    )
+    listed = [{"name": name, "step": step, "score": 1.0} for name, step in zip(names, STEPS, strict=True)]
+    entry = {"seed": 3, "random_steps": 500, "medium": names[1], "expert": names[3], "snapshots": listed}
+    (folder / "card.json").write_text(json.dumps({"environments": {"hopper": entry}}))
+    return folder

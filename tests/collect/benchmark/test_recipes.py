@@ -1,0 +1,75 @@
+"""Names, sizes, and what each dataset is made of."""
+
+from __future__ import annotations
+
+import pytest
+
+from sapp.collect.benchmark.recipes import UNIFORM, Segment, Training, recipe, replay
+from sapp.core.errors import SappError
+from sapp.data.benchmark_names import NAMES, TRANSITIONS, is_name, of_minari, parse
+from sapp.data.loaders import d4rl
+
+STEPS = {"a": 1_000, "b": 2_000, "c": 4_000, "d": 10_000}
+TRAINING = Training(STEPS, 1_000, "b", "d")
+
+
+def test_the_eighteen_names() -> None:
+    assert len(NAMES) == 18
+    assert {f"{name}-v2" for name in NAMES} == set(d4rl.PUBLISHED)  # ours without a version, D4RL's with one
+    for name in NAMES:
+        assert is_name(name)
+        assert not d4rl.is_name(name)
+        assert not is_name(f"{name}-v2")
+        assert parse(name).text == name
+        assert of_minari(parse(name).minari) == name
+    assert parse("hopper-medium-expert").minari == "sapp/hopper/medium-expert-v0"
+    assert of_minari("sapp/hopper/mediun-v0") is None
+    assert of_minari("mujoco/hopper/medium-v0") is None
+
+
+def test_sizes_are_d4rls() -> None:
+    for environment, sizes in TRANSITIONS.items():
+        medium, expert = sizes[1], sizes[4]
+        assert sizes[5] == medium + expert
+        assert parse(f"{environment}-medium-expert").transitions == medium + expert
+    assert parse("hopper-medium").transitions == 999_906
+    assert parse("hopper-medium").d4rl_episodes == 2_187
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("hopper-mediun", "did you mean 'hopper-medium'"),
+        ("hopper-medium-v2", "use hopper-medium"),
+        ("ant-medium", "no such dataset"),
+    ],
+)
+def test_wrong_names_are_named(name: str, message: str) -> None:
+    with pytest.raises(SappError, match=message):
+        parse(name)
+
+
+def test_simple_recipes() -> None:
+    assert recipe(parse("hopper-random"), 7, None) == [Segment(UNIFORM, 7)]
+    assert recipe(parse("hopper-medium"), 7, TRAINING) == [Segment("b", 7)]
+    assert recipe(parse("hopper-expert"), 7, TRAINING) == [Segment("d", 7)]
+    both = recipe(parse("hopper-medium-expert"), 1_999_400, TRAINING)
+    assert both == [Segment("b", 999_906), Segment("d", 999_494)]  # D4RL's two files
+    with pytest.raises(SappError, match="no policy to make it with"):
+        recipe(parse("hopper-medium"), 7, None)
+    with pytest.raises(SappError, match="at least 2"):
+        recipe(parse("hopper-medium-expert"), 1, TRAINING)
+
+
+def test_a_replay_gives_each_snapshot_the_training_nearest_to_it() -> None:
+    # edges: uniform up to 1,000; a to 1,500; b to 3,000; c to 7,000; d to the end
+    found = recipe(parse("hopper-full-replay"), 10_000, TRAINING)
+    assert found == [Segment(UNIFORM, 1_000), Segment("a", 500), Segment("b", 1_500), Segment("c", 4_000),
+                     Segment("d", 3_000)]  # fmt: skip
+    assert recipe(parse("hopper-medium-replay"), 200, TRAINING) == [
+        Segment(UNIFORM, 100), Segment("a", 50), Segment("b", 50),
+    ]  # fmt: skip
+    for count in (1, 3, 999, 123_457):
+        assert sum(segment.transitions for segment in replay(STEPS, 1_000, 10_000, count)) == count
+    with pytest.raises(SappError, match="no snapshot at or before step 10"):
+        replay(STEPS, 0, 10, 5)

@@ -1,0 +1,154 @@
+"""Controls share the real weights' histogram, mean or range, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sapp import SappError
+from sapp.core.spec import Batch
+from sapp.weights import (
+    KINDS,
+    ConstantWeights,
+    Control,
+    LogMinMax,
+    MatchedWeights,
+    RandomWeights,
+    RescaledWeights,
+    ShuffledWeights,
+    StateWeights,
+    Uniform,
+    control,
+)
+
+B = 64
+
+
+class FirstFeature(StateWeights):
+    """Stands for an estimator: weights are f of the first feature."""
+
+    f: LogMinMax = LogMinMax(0.5, 2.0)
+
+    @property
+    def learns(self) -> bool:
+        return True
+
+    def bounds(self) -> tuple[jax.Array, jax.Array]:
+        return self.f.bounds()
+
+    def weights(self, state: Any, batch: Batch, policy: Any, key: jax.Array) -> tuple[jax.Array, dict]:
+        return self.f(jnp.exp(batch.observation[:, 0]))[0], {"logged": jnp.float32(3.0)}
+
+
+@pytest.fixture(scope="module")
+def batch() -> Batch:
+    rng = np.random.default_rng(0)
+    observation = jnp.asarray(rng.normal(size=(B, 2)), jnp.float32)
+    return Batch(observation, observation[:, :1], observation[:, 0], observation, jnp.zeros(B), observation)
+
+
+def given(weights: StateWeights, batch: Batch, seed: int = 0) -> np.ndarray:
+    return np.asarray(weights.weights((), batch, None, jax.random.PRNGKey(seed))[0])
+
+
+def test_real_kind_is_the_weights_themselves(batch: Batch) -> None:
+    np.testing.assert_array_equal(given(control(FirstFeature(), "real"), batch), given(FirstFeature(), batch))
+
+
+def test_shuffled_has_the_same_sorted_batch_and_another_order(batch: Batch) -> None:
+    real, shuffled = given(FirstFeature(), batch), given(ShuffledWeights(FirstFeature()), batch)
+    np.testing.assert_array_equal(np.sort(shuffled), np.sort(real))
+    assert np.mean(shuffled == real) < 0.2
+    assert np.any(shuffled != given(ShuffledWeights(FirstFeature()), batch, seed=1))
+
+
+def test_matched_is_the_batch_mean_everywhere(batch: Batch) -> None:
+    matched = given(MatchedWeights(FirstFeature()), batch)
+    assert np.ptp(matched) == 0
+    assert matched[0] == pytest.approx(given(FirstFeature(), batch).mean(), rel=1e-6)
+
+
+def test_random_lies_in_the_real_range_and_fills_it(batch: Batch) -> None:
+    draws = np.concatenate([given(control(FirstFeature(), "random"), batch, seed) for seed in range(20)])
+    assert draws.min() >= 0.5
+    assert draws.max() <= 2.5
+    assert draws.mean() == pytest.approx(1.5, abs=0.06)
+    assert draws.std() == pytest.approx(2.0 / np.sqrt(12), rel=0.05)
+
+
+def test_uniform_kind_and_uniform_weights_are_ones(batch: Batch) -> None:
+    np.testing.assert_array_equal(given(control(FirstFeature(), "uniform"), batch), 1.0)
+    np.testing.assert_array_equal(given(Uniform(), batch), 1.0)
+
+
+def test_the_papers_random_weights(batch: Batch) -> None:
+    draws = np.concatenate([given(RandomWeights(0.5, 5.5), batch, seed) for seed in range(20)])
+    assert 0.5 <= draws.min() < 0.6
+    assert 5.4 < draws.max() <= 5.5
+    assert draws.mean() == pytest.approx(3.0, abs=0.15)
+    assert [float(x) for x in RandomWeights(0.5, 5.5).bounds()] == [0.5, 5.5]
+
+
+def test_constant_weights(batch: Batch) -> None:
+    np.testing.assert_array_equal(given(ConstantWeights(0.25), batch), 0.25)
+    assert [float(x) for x in ConstantWeights(0.25).bounds()] == [0.25, 0.25]
+
+
+def test_a_control_learns_and_logs_as_what_it_controls(batch: Batch) -> None:
+    chosen = ShuffledWeights(FirstFeature())
+    assert chosen.learns
+    assert not Control(Uniform()).learns
+    assert float(chosen.weights((), batch, None, jax.random.PRNGKey(0))[1]["logged"]) == 3.0
+    assert [float(x) for x in chosen.bounds()] == [0.5, 2.5]
+
+
+def test_all_kinds_train_in_one_program(batch: Batch) -> None:
+    """The kind is a number: vmapped over it, one trace gives every control."""
+    kinds = jnp.arange(len(KINDS))
+    key = jax.random.PRNGKey(2)
+    together = jax.vmap(lambda kind: Control(FirstFeature(), kind).weights((), batch, None, key)[0])(kinds)
+    for row, name in zip(together, KINDS, strict=True):
+        np.testing.assert_allclose(row, given(control(FirstFeature(), name), batch, 2), rtol=1e-6)
+
+
+def test_unknown_controls_are_refused_by_name() -> None:
+    with pytest.raises(SappError, match=r"'inverted'.*shuffled"):
+        control(Uniform(), "inverted")
+    with pytest.raises(SappError, match="kind 7"):
+        Control(Uniform(), 7)
+
+
+def test_rescaled_weights_have_the_mean_asked_for_and_the_proportions_of_the_real_ones(batch: Batch) -> None:
+    real = given(FirstFeature(), batch)
+    for kind in KINDS:
+        within = control(FirstFeature(), kind)
+        found = given(RescaledWeights(within, 0.7), batch)
+        assert found.mean() == pytest.approx(0.7, rel=1e-6)
+        np.testing.assert_allclose(found * given(within, batch).mean() / 0.7, given(within, batch), rtol=1e-5)
+    assert real.mean() != pytest.approx(0.7, rel=0.1)
+    nothing = given(RescaledWeights(ConstantWeights(0.0), 0.7), batch)
+    np.testing.assert_allclose(nothing, 0.7)
+
+
+def test_rescaled_weights_learn_log_and_range_as_what_they_rescale(batch: Batch) -> None:
+    around = RescaledWeights(FirstFeature(), 3.0)
+    assert around.learns
+    assert not RescaledWeights(Uniform()).learns
+    logged = around.weights((), batch, None, jax.random.PRNGKey(0))[1]
+    assert float(logged["logged"]) == 3.0
+    assert float(logged["weights/unscaled_mean"]) == pytest.approx(given(FirstFeature(), batch).mean())
+    assert [float(x) for x in around.bounds()] == [1.0, 5.0]  # of [0.5, 2.5], moved to a middle of 3
+    with pytest.raises(SappError, match="mean"):
+        RescaledWeights(Uniform(), -1.0)
+
+
+def test_only_weights_that_use_an_estimate_are_judged_by_its_health() -> None:
+    judged = [KINDS[number] for number in range(len(KINDS)) if Control(FirstFeature(), number).judged]
+    assert judged == ["real", "shuffled", "matched", "frozen"]
+    assert RescaledWeights(control(FirstFeature(), "shuffled")).judged
+    assert not RescaledWeights(control(FirstFeature(), "random")).judged
+    assert not Control(Uniform()).judged
