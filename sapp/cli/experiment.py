@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, did_you_mean
 
 EXPERIMENTS = {
     "table1": "Table 1: SA-CQL, CQL, six other methods and the controls on the eighteen datasets",
@@ -87,8 +87,6 @@ def experiment(
 ) -> None:
     """``sapp.experiments.driver.run_experiment(...)`` (or ``on_ray.run_on_ray``), then ``sapp.report.report(...)``."""
     if name not in EXPERIMENTS:
-        from sapp.data.loaders.files import did_you_mean
-
         raise SappError(
             f"experiment {name!r} is unknown{did_you_mean(name, EXPERIMENTS)}; use {', '.join(EXPERIMENTS)}"
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 
 
 class SappError(Exception):
@@ -28,3 +29,15 @@ def check_ranges(owner: str, values: Mapping[str, object], low: float, high: flo
             if open_ends:
                 between = f"above {low:g}" if high == float("inf") else f"{between}, both excluded"
             raise SappError(f"{owner}: {name} is {value:g}; it must be {between}")
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception's message on one line, cut to a readable length."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return " (did you mean 'x'?)" for the nearest known word, or nothing."""
+    near = get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return f" (did you mean {near[0]!r}?)" if near else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, did_you_mean
 
 ENVIRONMENTS = ("halfcheetah", "hopper", "walker2d")
 QUALITIES = ("random", "medium", "medium-replay", "full-replay", "expert", "medium-expert")
@@ -80,8 +80,6 @@ def parse(text: str) -> Name:
     """A name in its parts, or what is wrong with it."""
     match = _PATTERN.fullmatch(text)
     if match is None:
-        from sapp.data.loaders.files import did_you_mean
-
         if _PATTERN.fullmatch(re.sub(r"-v\d+$", "", text)):
             raise SappError(
                 f"{text}: a version names D4RL's own file, which is downloaded and not made; "

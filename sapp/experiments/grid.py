@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 from sapp.algorithms import CQL, Algorithm
 from sapp.algorithms import config as configuration
 from sapp.algorithms.presets import preset, weight_range
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, did_you_mean
 from sapp.data import Dataset
 from sapp.data.benchmark_names import ENVIRONMENTS
 from sapp.data.frames import FrameDataset
 from sapp.data.load import load, load_vectors
-from sapp.data.loaders.files import did_you_mean
 from sapp.experiments.paper import TABLE_2
 from sapp.runs.phases import Phase, plain_protocol, prepared, sa_protocol
 from sapp.weights import DualDICE, LogMinMax, control

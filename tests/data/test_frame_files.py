@@ -41,7 +41,7 @@ def test_load_recognises_the_folder(tmp_path):
     with pytest.raises(SappError, match="action_low does not apply to image logs"):
         sapp.load(tmp_path / "log", action_low=-1)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SappError, match="directory without Parquet files or image logs"):
+    with pytest.raises(SappError, match="directory without anything that can be loaded"):
         sapp.load(tmp_path / "empty")
 
 

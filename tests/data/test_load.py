@@ -56,7 +56,7 @@ def test_what_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_columns_are_for_tables(small: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(SappError, match="columns map Parquet and CSV files only"):
+    with pytest.raises(SappError, match="columns does not apply to npz"):
         load(save_npz(small, tmp_path / "x.npz"), columns={"reward": "r"})
 
 

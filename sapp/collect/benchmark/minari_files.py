@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, one_line
 from sapp.core.files import write_text
 from sapp.data.dataset import Dataset
-from sapp.data.loaders.files import one_line
 from sapp.data.loaders.minari import minari_folder
 from sapp.data.normalised_scores import base_name, reference
 

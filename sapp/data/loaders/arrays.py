@@ -13,10 +13,11 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, did_you_mean
 from sapp.core.files import write_aside
 from sapp.data.dataset import ARRAYS, Dataset
-from sapp.data.loaders.files import EXTRAS, Options, did_you_mean, given, provenance, readable, require_file
+from sapp.data.loaders.files import EXTRAS, Options, given, provenance, readable, require_file
+from sapp.data.registry import Format, Request
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "observation": ("observation", "observations", "obs", "state", "states"),
@@ -160,3 +161,11 @@ def _read(path: Path) -> dict[str, np.ndarray]:
                     f"{path}: {key!r} is an object array (a pickle), which is never loaded; save it as plain numbers"
                 ) from None
         return arrays
+
+
+def _is_mapping(request: Request) -> bool:
+    return isinstance(request.source, Mapping)
+
+
+ARRAYS_FORMAT = Format("a dictionary of arrays", _is_mapping, load_mapping)
+NPZ_FORMAT = Format("a path ending in .npz", lambda request: request.ends_in(".npz"), load_npz)

@@ -13,19 +13,18 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.files import write_aside
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.files import (
     EXTRAS,
     Options,
-    did_you_mean,
     given,
-    one_line,
     provenance,
     readable,
     require_file,
 )
+from sapp.data.registry import COMMON, Format
 
 ADDRESS = "http://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2"
 """Where the Gym-MuJoCo v2 files are published."""
@@ -223,3 +222,10 @@ def _read(h5py: Any, path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.nd
                 value = entry[()]
                 notes[f"behaviour_{key}"] = value.decode(errors="replace") if isinstance(value, bytes) else value.item()
         return arrays, extras, notes
+
+
+HDF5_FORMAT = Format("a path ending in .hdf5 or .h5", lambda request: request.ends_in(".hdf5", ".h5"), load_hdf5)
+NAME_FORMAT = Format(
+    "a D4RL name such as hopper-medium-v2", lambda request: is_name(request.text), load_d4rl,
+    (*COMMON, "mirror", "progress"), tuple(PUBLISHED),
+)  # fmt: skip

@@ -11,9 +11,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, one_line
 from sapp.core.files import write_aside
-from sapp.data.loaders.files import one_line
 
 STORES = ("observation", "action", "reward", "terminal")
 """Arrays that every shard has."""

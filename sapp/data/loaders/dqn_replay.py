@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, one_line
 from sapp.data.frames import FrameDataset
 from sapp.data.loaders.dqn_files import (
     META,
@@ -37,8 +37,8 @@ from sapp.data.loaders.dqn_files import (
     shard_path,
 )
 from sapp.data.loaders.dqn_writer import SHARD_ROWS, ShardWriter
-from sapp.data.loaders.files import one_line
 from sapp.data.loaders.frame_files import FrameWriter
+from sapp.data.registry import NAMES, Format
 
 _READ_ROWS = 4096
 """Frames that are read together."""
@@ -364,3 +364,9 @@ def _add_count(folder: Path, number: int, rows: int) -> int:
     if value.shape != () or value.dtype.kind not in "iu" or value < 0:
         raise SappError(f"{path}: holds {value.dtype} {value.shape}; add_count must be one whole number")
     return int(value)
+
+
+FORMAT = Format(
+    "a folder of DQN-Replay shards", lambda request: bool(request.text) and is_dqn_replay(request.path),
+    load_dqn_replay, NAMES,
+)  # fmt: skip

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
 from numpy.typing import ArrayLike
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, did_you_mean, one_line
 
 T = TypeVar("T")
 
@@ -32,18 +31,6 @@ class Options(TypedDict, total=False):
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not None."""
     return {key: value for key, value in options.items() if value is not None}
-
-
-def one_line(error: BaseException) -> str:
-    """Return an exception's message on one line, cut to a readable length."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= 200 else text[:197] + "..."
-
-
-def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return " (did you mean 'x'?)" for the nearest known word, or nothing."""
-    near = get_close_matches(word, list(known), n=1, cutoff=cutoff)
-    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def require_file(path: Path) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from sapp.core.errors import SappError
 from sapp.data.frames import _BLOCK, FrameDataset, finish
 from sapp.data.loaders.files import readable
+from sapp.data.registry import NAMES, Format
 
 META, FRAMES, ROWS = "frames.json", "frames.npy", "rows.npz"
 """The three files of a folder: what it is; the frames, a plain uint8 .npy; action, reward, terminal and timeout."""
@@ -245,3 +246,8 @@ def load_frames(
 def _small(path: Path) -> dict[str, np.ndarray]:
     with np.load(path, allow_pickle=False) as stored:
         return {key: stored[key] for key in _SMALL}
+
+
+FORMAT = Format(
+    "a folder of image logs", lambda request: bool(request.text) and is_frames_folder(request.path), load_frames, NAMES
+)

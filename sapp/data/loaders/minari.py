@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.data.dataset import Dataset
 from sapp.data.frames import FrameDataset
-from sapp.data.loaders.files import Options, did_you_mean, given, one_line
+from sapp.data.loaders.files import Options, given
 from sapp.data.loaders.minari_frames import is_images, load_images
+from sapp.data.registry import Format, Request
 
 
 def minari_folder() -> Path:
@@ -32,9 +34,10 @@ def load_minari(identity: str, **options: Unpack[Options]) -> Dataset | FrameDat
     that are images (uint8) come as a ``FrameDataset``, see ``sapp.data.loaders.minari_frames``.
 
     Args:
-        identity: such as "mujoco/hopper/medium-v0".
+        identity: such as "mujoco/hopper/medium-v0", with or without "minari:" in front.
         options: see ``Options``.
     """
+    identity = identity.removeprefix("minari:")
     try:
         import minari
     except ImportError:
@@ -116,3 +119,14 @@ def _flat(space: Any, values: Any, what: str, identity: str) -> np.ndarray:
         raise SappError(f"{identity}: {what} is {kind}; only float Box spaces can be loaded")
     array = np.asarray(values)
     return array.reshape(len(array), -1)
+
+
+def _recognises(request: Request) -> bool:
+    text = request.text
+    if text.startswith("minari:"):
+        return True
+    named = re.fullmatch(r"[\w./+-]+-v\d+", text) is not None and not request.path.exists()
+    return named and ("/" in text or is_local(text))
+
+
+FORMAT = Format("a Minari id such as minari:mujoco/hopper/medium-v0", _recognises, load_minari)

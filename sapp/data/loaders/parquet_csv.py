@@ -11,9 +11,9 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.data.dataset import ACTION_SLACK, Dataset
-from sapp.data.loaders.files import Options, did_you_mean, given, one_line, require_file
+from sapp.data.loaders.files import Options, given, require_file
 from sapp.data.loaders.table_columns import (
     column_of,
     flags,
@@ -24,7 +24,8 @@ from sapp.data.loaders.table_columns import (
     numbers,
     times,
 )
-from sapp.data.loaders.table_files import read_table, table_provenance
+from sapp.data.loaders.table_files import is_parts_folder, read_table, table_provenance
+from sapp.data.registry import COMMON, Format, Request
 from sapp.data.repair import (
     CHOICES,
     codes_of,
@@ -527,3 +528,13 @@ def _as_json(mapping: Columns) -> dict[str, Any]:
 
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
+def _recognises(request: Request) -> bool:
+    return request.ends_in(".parquet", ".csv", ".csv.gz") or (bool(request.text) and is_parts_folder(request.path))
+
+
+FORMAT = Format(
+    "a path ending in .parquet, .csv or .csv.gz, a folder of Parquet files", _recognises, load_table,
+    (*COMMON, "columns"),
+)  # fmt: skip

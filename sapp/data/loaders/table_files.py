@@ -10,8 +10,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from sapp.core.errors import SappError
-from sapp.data.loaders.files import one_line, provenance, readable, require_file, sha256
+from sapp.core.errors import SappError, one_line
+from sapp.data.loaders.files import provenance, readable, require_file, sha256
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What Hive, Spark and Arrow call the folder of rows whose key is empty."""
@@ -62,8 +62,7 @@ def read_table(path: Path, named: Collection[str] = ()) -> tuple[Any, list[str]]
 def no_parts(folder: Path) -> SappError:
     """What to say of a folder in which there is nothing to read."""
     return SappError(
-        f"{folder}: is a directory without Parquet files or image logs (DQN-Replay shards, or frames that sapp wrote), "
-        f"nor are there Parquet files below it; give one file, or the folder that holds the parts"
+        f"{folder}: is a directory without Parquet files in it or below it; give one file, or the folder of the parts"
     )
 
 
