@@ -35,33 +35,6 @@ def add_commands(data_app: typer.Typer) -> None:
         epilog="Example: sapp data list",
         help="List the eighteen datasets: which are made, their size and score, and what made them.",
     )(list_datasets)
-    data_app.command(
-        name="compare",
-        epilog="Example: sapp data compare hopper_medium-v2.hdf5 --out comparison",
-        help="Regenerate D4RL files from the policies in them; compare returns, lengths and states.",
-    )(compare)
-
-
-def compare(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="D4RL HDF5 files.", show_default=False)],
-    transitions: Annotated[str, typer.Option("--transitions", help="To regenerate of each.")] = "1_000_000",
-    seed: Annotated[int, typer.Option("--seed", help="Of rollouts and tests.")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder for numbers, tables and a figure.")] = None,
-) -> None:
-    """``studies.benchmark_data.comparison.compare(file)`` for each file."""
-    from studies.benchmark_data.comparison import compare as run
-    from studies.benchmark_data.comparison import markdown, save
-
-    count = whole_number("--transitions", transitions)
-    results = []
-    for file in files:
-        with _bar(file.name, False) as progress:
-            report = None if progress is None else lambda done, show=progress: show(min(done, count), count)
-            results.append(run(file, count, seed, report))
-    print(markdown([found for found, _, _ in results]))
-    if out is not None:
-        for path in save(results, out):
-            print(f"Written: {path}")
 
 
 def make(

@@ -10,7 +10,7 @@ import typer
 from sapp.cli.console import console
 
 theory_app = typer.Typer(
-    help="State-aware pessimism in finite MDPs: the paper's statements, its example, real data.",
+    help="State-aware pessimism in finite MDPs: the paper's statements and its example.",
     epilog="Example: sapp theory audit --mdps 50",
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,37 +51,6 @@ def audit(
         print_audit(result, console())
     if plot is not None:
         print(f"Figure: {draw(result, plot)}")
-
-
-@theory_app.command(
-    epilog="Example: sapp theory sepsis --out runs/sepsis.csv --sizes 1000,10000 --draws 4",
-    help="ICU-Sepsis: the true price of each kind of pessimism, on logs of the clinicians' policy.",
-)
-def sepsis(
-    out: Annotated[Path, typer.Option("--out", "-o", help="CSV of results; continued if it is there.")],
-    sizes: Annotated[str, typer.Option("--sizes", help="Transitions a log.")] = "1000,10000,100000,1000000",
-    draws: Annotated[int, typer.Option("--draws", help="Logs a size to measure on.")] = 12,
-    tuning: Annotated[int, typer.Option("--tuning", help="Other logs a size to choose alpha on.")] = 4,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the draws.")] = 0,
-    divergence: Annotated[str, typer.Option("--divergence", help="kl or cql.")] = "kl",
-    plot: Plot = None,
-) -> None:
-    """``studies.sepsis.sepsis.experiment(out, sizes, draws, ...)``."""
-    from rich.console import Console
-
-    from sapp.core.errors import SappError
-    from studies.sepsis.sepsis import experiment, print_summary, summarise
-    from studies.sepsis.sepsis import plot as draw
-
-    try:
-        numbers = [int(float(size)) for size in sizes.split(",")]
-    except ValueError:
-        raise SappError(f"--sizes {sizes!r}: give whole numbers joined by commas, such as 1000,10000") from None
-    rows = experiment(out, numbers, draws, tuning, seed, divergence, console=Console(stderr=True))
-    print_summary(console(), summarise(rows))
-    if plot is not None:
-        draw(plot, rows)
-        print(f"Figure: {plot}")
 
 
 @theory_app.command(

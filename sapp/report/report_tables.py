@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -86,6 +86,11 @@ class Table:
                 r"\end{tabular}", r"\end{table}", "",
             ]
         )  # fmt: skip
+
+
+def text_table(name: str, caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table whose cells are texts already."""
+    return Table(name, caption, tuple(head), tuple(Line(tuple(Entry(text) for text in row)) for row in rows))
 
 
 def with_interval(interval: Interval, digits: int = 1, style: str = "") -> Entry:

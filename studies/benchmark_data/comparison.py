@@ -1,5 +1,7 @@
 """Data regenerated from a D4RL file's own policy, beside the episodes in that file and the published means.
 
+    python -m studies.benchmark_data.comparison hopper_medium-v2.hdf5 --out comparison
+
 States come in episodes, so episodes are the units of every test: the few genuine episodes are compared with as many
 drawn from the regenerated ones, over and over, which gives the distribution of each distance if the two kinds were
 alike. All distances are computed from tables made once an episode: distribution functions on a common grid, and mean
@@ -8,6 +10,7 @@ distances between the states of pairs of episodes.
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -317,3 +320,22 @@ def save(results: Sequence[tuple[Comparison, Dataset, Dataset]], folder: str | P
     write_text(folder / "comparison.json", json.dumps([asdict(one) for one in found], indent=1) + "\n")
     write_text(folder / "comparison.md", markdown(found) + "\n")
     return [folder / "comparison.json", folder / "comparison.md", plot(results, folder / "comparison.png")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare each file's data; print the tables, and write them with the numbers and a figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="D4RL HDF5 files")
+    parser.add_argument("--transitions", type=int, default=1_000_000, help="to regenerate of each")
+    parser.add_argument("--seed", type=int, default=0, help="of rollouts and tests")
+    parser.add_argument("--out", type=Path, help="folder for numbers, tables and a figure")
+    options = parser.parse_args(arguments)
+    results = [compare(file, options.transitions, options.seed) for file in options.files]
+    print(markdown([found for found, _, _ in results]))
+    if options.out is not None:
+        for path in save(results, options.out):
+            print(f"Written: {path}")
+
+
+if __name__ == "__main__":
+    main()

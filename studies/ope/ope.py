@@ -264,7 +264,7 @@ def tilted(task: Any) -> dict[str, np.ndarray]:
 def finite(options: argparse.Namespace) -> None:
     """Repeated logs of a finite task: ICU-Sepsis with exact solutions, or a small ward with networks."""
     from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
-    from studies.sepsis.sepsis import HORIZON, icu_sepsis, ward
+    from sapp.tabular.tasks import HORIZON, icu_sepsis, ward
 
     exact = options.kind == "sepsis"
     task = icu_sepsis() if exact else ward(np.random.default_rng(options.seed))

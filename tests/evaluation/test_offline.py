@@ -19,7 +19,7 @@ from sapp.ope.targets import Targets, from_function
 from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
 from sapp.tabular.logs import empirical, log_of
 from sapp.tabular.mdp import FiniteMDP
-from studies.sepsis.sepsis import HORIZON, Task, ward
+from sapp.tabular.tasks import HORIZON, Task, ward
 
 
 @pytest.fixture(scope="module")

@@ -3,56 +3,42 @@
 from __future__ import annotations
 
 import importlib.util
-import io
 import itertools
 import time
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from sapp.core.errors import SappError
 from sapp.tabular.evaluation import Pessimism, evaluate
 from sapp.tabular.mdp import one_hot
 from sapp.tabular.occupancy import unnormalised_occupancy
 from sapp.tabular.optimisation import Objective, optimise
+from sapp.tabular.tasks import Task, icu_sepsis, ward
 from sapp.tabular.weights import Fixed, Ratio
-from studies.sepsis import sepsis
-from studies.sepsis.sepsis import (
-    HELD,
-    METHODS,
-    MOVING,
-    Row,
-    Rows,
-    Solver,
-    Spread,
-    _Point,
-    experiment,
-    icu_sepsis,
-    learn,
-    markdown,
-    plot,
-    print_summary,
-    read_rows,
-    summarise,
-    tuned,
-    ward,
-)
+from studies.sepsis import __main__ as command
+from studies.sepsis import experiment as experiment_module
+from studies.sepsis.experiment import experiment, summarise, tuned
+from studies.sepsis.figures import plot, tables
+from studies.sepsis.methods import METHODS, learn
+from studies.sepsis.rows import Row, Rows, read_rows
+from studies.sepsis.solver import Point, Solution, Solver
+from studies.sepsis.spread import HELD, MOVING, Spread
 
 installed = pytest.mark.skipif(importlib.util.find_spec("icu_sepsis") is None, reason="icu-sepsis is not installed")
 
 
 @pytest.fixture(scope="module")
-def task() -> sepsis.Task:
+def task() -> Task:
     return ward(np.random.default_rng(3))
 
 
 @pytest.fixture(scope="module")
-def solver(task: sepsis.Task) -> Solver:
+def solver(task: Task) -> Solver:
     return Solver(task.model(task.draw(np.random.default_rng(4), 300)))
 
 
-def core_alpha(solver: Solver, alpha: float, found: sepsis.Solution) -> float:
+def core_alpha(solver: Solver, alpha: float, found: Solution) -> float:
     """The α at which the core's normalised w charges what ``found`` was charged."""
     occupancy = unnormalised_occupancy(solver.model, found.policy)[solver.index]
     factor = found.weight[solver.index] / found.ratio[solver.index]
@@ -60,7 +46,7 @@ def core_alpha(solver: Solver, alpha: float, found: sepsis.Solution) -> float:
     return float(alpha * factor[0] / ((1 - solver.model.discount) * occupancy.sum()))
 
 
-def test_log_pays_what_its_episodes_paid(task: sepsis.Task) -> None:
+def test_log_pays_what_its_episodes_paid(task: Task) -> None:
     log = task.draw(np.random.default_rng(0), 2000)
     assert log.size == pytest.approx(2000, rel=0.2)
     assert log.visits[task.ends].sum() == 0
@@ -85,22 +71,22 @@ def test_objective_is_the_core_s(solver: Solver) -> None:
 
 @pytest.mark.parametrize("divergence", ["kl", "cql"])
 @pytest.mark.parametrize("kind", [*MOVING, "log-min-max"])
-def test_residual_is_the_derivative_through_w(task: sepsis.Task, divergence: str, kind: str) -> None:
+def test_residual_is_the_derivative_through_w(task: Task, divergence: str, kind: str) -> None:
     solver = Solver(task.model(task.draw(np.random.default_rng(5), 400)), divergence)
     rng = np.random.default_rng(0)
     policy = solver.behaviour * rng.uniform(0.2, 1, solver.behaviour.shape)
     policy /= policy.sum(-1, keepdims=True)
     spread = solver._fitted(Spread(kind), solver.behaviour)  # not at ``policy``: its own quantiles are kinks
-    here = _Point(solver, policy, 0.1, spread)
+    here = Point(solver, policy, 0.1, spread)
     target, residual = here.towards()
     step = 1e-6
-    ahead, behind = (_Point(solver, policy + t * (target - policy), 0.1, spread).value for t in (step, -step))
+    ahead, behind = (Point(solver, policy + t * (target - policy), 0.1, spread).value for t in (step, -step))
     assert residual > 0
     assert (ahead - behind) / (2 * step) == pytest.approx(residual, rel=1e-4)
 
 
 @pytest.mark.parametrize("divergence", ["kl", "cql"])
-def test_best_response_beats_random_policies(task: sepsis.Task, divergence: str) -> None:
+def test_best_response_beats_random_policies(task: Task, divergence: str) -> None:
     solver = Solver(task.model(task.draw(np.random.default_rng(6), 400)), divergence)
     rng = np.random.default_rng(1)
     q, tau = rng.normal(size=solver.behaviour.shape), rng.uniform(0.01, 2, solver.states)
@@ -118,7 +104,7 @@ def test_best_response_beats_random_policies(task: sepsis.Task, divergence: str)
 
 
 @pytest.mark.parametrize("divergence", ["kl", "cql"])
-def test_pp_is_the_certified_optimum(task: sepsis.Task, divergence: str) -> None:
+def test_pp_is_the_certified_optimum(task: Task, divergence: str) -> None:
     solver = Solver(task.model(task.draw(np.random.default_rng(7), 300)), divergence)
     found = solver.solve(0.03, tolerance=1e-10)
     pessimism = Pessimism(0.03, divergence)
@@ -177,7 +163,7 @@ def test_pessimism_runs_from_greedy_to_imitation(solver: Solver) -> None:
 
 
 @pytest.fixture(scope="module")
-def results(task: sepsis.Task, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], object]:
+def results(task: Task, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Row], object]:
     path = tmp_path_factory.mktemp("sepsis") / "rows.csv"
     rows = experiment(path, sizes=(100, 1000), draws=3, tuning=2, alphas=(0.01, 0.1), task=task)
     return rows, path
@@ -197,14 +183,14 @@ def test_experiment_tunes_on_other_draws(results) -> None:
     assert [row.key for row in read] == [row.key for row in rows]
 
 
-def test_experiment_resumes(task: sepsis.Task, results, tmp_path, monkeypatch) -> None:
+def test_experiment_resumes(task: Task, results, tmp_path, monkeypatch) -> None:
     rows, path = results
     copy = tmp_path / "rows.csv"
     text = path.read_text().splitlines(keepends=True)
     copy.write_text("".join(text[:-3]) + text[-3][:20])
     calls = []
-    honest = sepsis._measure
-    monkeypatch.setattr(sepsis, "_measure", lambda *given: calls.append(given[2]) or honest(*given))
+    honest = experiment_module.measure
+    monkeypatch.setattr(experiment_module, "measure", lambda *given: calls.append(given[2]) or honest(*given))
     again = experiment(copy, sizes=(100, 1000), draws=3, tuning=2, alphas=(0.01, 0.1), task=task)
     assert len(calls) == 3
     assert [row.suboptimality for row in again] == [row.suboptimality for row in rows]
@@ -220,10 +206,9 @@ def test_summary_table_and_figure(results, tmp_path) -> None:
     by = {(row.method, row.draw): row.suboptimality for row in rows if row.role == "evaluation" and row.size == 1000}
     assert line.against_pp is not None
     assert line.against_pp.estimate == pytest.approx(np.mean([by["w", i] - by["pp", i] for i in range(3)]))
-    assert markdown(lines).count("\n| ") == len(lines) + 2
-    stream = io.StringIO()
-    print_summary(Console(file=stream, width=120), lines)
-    assert "SA-PP, √w" in stream.getvalue()
+    text = [table.markdown() for table in tables(lines)]
+    assert sum(part.count("\n| ") for part in text) == len(lines) + 2 * 2  # and a head and a rule per size
+    assert "| SA-PP, √w |" in text[0]
     plot(tmp_path / "sepsis.png", rows)
     assert (tmp_path / "sepsis.png").stat().st_size > 10_000
 
@@ -235,7 +220,7 @@ def test_summary_table_and_figure(results, tmp_path) -> None:
         ({"divergence": "tv"}, "divergence"), ({"draws": 0}, "draws"),
     ],
 )
-def test_bad_arguments(task: sepsis.Task, change: dict, word: str) -> None:
+def test_bad_arguments(task: Task, change: dict, word: str) -> None:
     with pytest.raises(SappError, match=word) as caught:
         experiment(task=task, **change)
     assert "\n" not in str(caught.value)
@@ -277,3 +262,16 @@ def test_icu_sepsis_optimisation_takes_seconds_and_states_its_gap() -> None:
     assert time.perf_counter() - began < 20
     assert aware.residual < 1e-5
     assert aware.mean_weight == pytest.approx(1, abs=0.02)
+
+
+def test_the_command_continues_and_prints_its_tables(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(experiment_module, "icu_sepsis", lambda: ward(np.random.default_rng(3)))
+    words = ["--out", str(tmp_path / "rows.csv"), "--sizes", "100", "--draws", "1", "--tuning", "1",
+             "--alphas", "0.01", "--methods", "none,pp"]  # fmt: skip
+    command.main(words)
+    first = capsys.readouterr().out
+    assert "**100 transitions.** 1 logs." in first
+    assert "| PP | 0.01 |" in first
+    monkeypatch.setattr(experiment_module, "measure", None)  # would be called, were anything done again
+    command.main(words)
+    assert capsys.readouterr().out == first
