@@ -1,10 +1,11 @@
 """From a training run to the shipped policies: pick a seed and its snapshots, measure them, write files and card.
 
-For each environment one seed is chosen, and of that seed: the *expert*, the last of its best snapshots; the *medium*,
-the snapshot before it whose score is nearest to D4RL's level; and some twenty in all, spread over training up to the
-expert. All scores are of stochastic actions and of the policies as stored, rounded to float16. Snapshots are picked by
-a few episodes each, the best few of them by more, and what is picked is measured once more with fresh starts: the score
-on the card is not the one that chose it.
+For each environment one seed is chosen, and of that seed: the last of its best snapshots; the snapshot before it whose
+score is nearest to D4RL's medium; and some twenty in all, spread over training up to the best. Which of them then are
+the benchmark's medium and expert, and for how much of the replay sets each stands, ``studies.benchmark_data.shares``
+chooses from what is measured here. All scores are of stochastic actions and of the policies as stored, rounded to
+float16. Snapshots are picked by a few episodes each, the best few of them by more, and what is picked is measured once
+more with fresh starts: the score on the card is not the one that chose it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from sapp.data.benchmark_names import EXPERT, MEDIUM, MEDIUM_TOLERANCE
 from sapp.data.normalised_scores import normalized_score
 from sapp.envs.policies import TanhGaussianPolicy
 from sapp.envs.policy_files import rounded, save_policies
+from studies.benchmark_data.shares import choose
 
 Say = Callable[[str], None]
 SEEDS = {"pick": 1, "compare": 2, "confirm": 3}
@@ -92,7 +94,8 @@ def ship(
         steps = spread(list(run.snapshots), choice.medium, choice.expert, snapshots)
         policies = {f"step-{step:010d}": _policy(run, environment, choice.seed, step) for step in steps}
         save_policies(folder / f"{environment}.safetensors", policies, {"environment": environment}, half=True)
-        card["environments"][environment] = _entry(run, environment, choice, policies, episodes[2], say)
+        entry = _entry(run, environment, choice, policies, episodes[2], say)
+        card["environments"][environment] = entry | choose(environment, entry)
     write_text(folder / CARD, json.dumps(card, indent=2, ensure_ascii=False) + "\n")
     return card
 
@@ -186,12 +189,10 @@ def _entry(
         )
     by_name = {one["name"]: one for one in listed}
     medium, expert = f"step-{choice.medium:010d}", f"step-{choice.expert:010d}"
-    say(f"{environment}: medium {by_name[medium]['score']:.1f}, expert {by_name[expert]['score']:.1f}")
+    say(f"{environment}: medium {by_name[medium]['score']:.1f}, best {by_name[expert]['score']:.1f}")
     return {
         "seed": choice.seed,
         "random_steps": run.plan.random_steps,
-        "medium": medium,
-        "expert": expert,
         "medium_target": MEDIUM[environment],
         "expert_bar": EXPERT[environment],
         "met": bool(

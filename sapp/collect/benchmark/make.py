@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sapp.collect.benchmark import minari_files
-from sapp.collect.benchmark.recipes import UNIFORM, Segment, Training, recipe
+from sapp.collect.benchmark.recipes import RECIPE, UNIFORM, Segment, Training, recipe
 from sapp.collect.benchmark.rollout import behaviour, segment_seed
 from sapp.collect.benchmark.shipped import available, shipped
 from sapp.core.errors import SappError
@@ -41,6 +41,8 @@ Progress = Callable[[int, int], None]
 BLOCK = 100_000
 """Transitions recorded at a time: what an interruption can cost. Part of what determines the bits."""
 ORDER = "order.json"
+SHIPPED = "shipped with sapp"
+"""What the metadata say of policies that come with the package."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MARGIN = 50_000_000
 """Bytes that a disk should have left."""
@@ -78,6 +80,7 @@ class Order:
         ]
         return {
             "name": self.name.text,
+            "recipe": RECIPE,
             "seed": self.seed,
             "transitions": self.transitions,
             "environment": self.name.environment,
@@ -126,7 +129,7 @@ def order(
             raise SappError(f"{name}: one policy makes medium or expert only; leave --policy-from out for this one")
         path = Path(policy_from)
         policy = load_policy(path)
-        training = Training({path.name: 0}, 0, path.name, path.name)
+        training = Training({path.name: 0}, path.name, path.name, {})
         source = {"from": "a file", "file": path.name}
         return Order(which, seed, tuple(recipe(which, count, training)), {path.name: policy}, source)
     if which.quality == "random":
@@ -137,7 +140,8 @@ def order(
     card = {key: value for key, value in found.card.items() if key != "snapshots"}
     card["snapshots"] = [one for one in found.card["snapshots"] if one["name"] in used]
     chosen = {key: value for key, value in found.policies.items() if key in used}
-    return Order(which, seed, segments, chosen, {"from": "shipped with sapp", **card})
+    origin = SHIPPED if policies is None else "a folder of policies"
+    return Order(which, seed, segments, chosen, {"from": origin, **card})
 
 
 def make(
@@ -193,10 +197,21 @@ def make(
 
 
 def load(name: str, *, root: Path | None = None, progress: Progress | None = None) -> Dataset:
-    """One of the eighteen as a dataset: as it was made, or made now in D4RL's size with seed 0."""
+    """One of the eighteen as a dataset: as it was made, or made now in D4RL's size with seed 0.
+
+    One that an earlier sapp made by another recipe is refused: under one name there is one distribution of data.
+    """
     which = parse(name)
-    if minari_files.read_metadata(which.minari, root) is None:
+    there = minari_files.read_metadata(which.minari, root)
+    if there is None:
         make(name, root=root, progress=progress)
+    elif is_outdated(there):
+        size = there[minari_files.OURS]["transitions"]
+        again = "" if size == which.transitions else f" --transitions {size:_}"
+        raise SappError(
+            f"{minari_files.folder_of(which.minari, root)}: {which.text} made by an earlier recipe, of other policies "
+            f"or shares than today's; make it again with `sapp data make {which.text}{again} --replace`"
+        )
     return minari_files.read(which.minari, which.text, which.environment, "d4rl", root)
 
 
@@ -211,6 +226,14 @@ def standing(root: Path | None = None) -> list[Standing]:
         can = name.quality == "random" or name.environment in policies
         rows.append(Standing(text, minari_files.read_metadata(name.minari, root), begun, can))
     return rows
+
+
+def is_outdated(metadata: Mapping[str, Any]) -> bool:
+    """Whether a dataset was made of the policies that come with sapp, but not by today's recipe."""
+    ours = metadata[minari_files.OURS]
+    if ours["policies"]["from"] != SHIPPED:
+        return False
+    return not same(ours, order(ours["name"], transitions=ours["transitions"], seed=ours["seed"]).to_json())
 
 
 def digest(policy: TanhGaussianPolicy) -> str:
@@ -391,7 +414,7 @@ def _difference(there: dict[str, Any] | None, wanted: Order) -> str:
     for key in ("seed", "transitions", "block"):
         if ours.get(key) != new[key]:
             return f"with {key} {ours.get(key)}, not {new[key]}"
-    return "with other policies"
+    return "by an earlier recipe" if is_outdated(there) else "with other policies"
 
 
 @contextmanager

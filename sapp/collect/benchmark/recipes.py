@@ -1,15 +1,16 @@
 """What makes each dataset: which policies, in which order, for how many transitions.
 
 random is uniform actions; medium and expert one frozen stochastic policy each; medium-expert the two, one after the
-other. The replay sets stand in for the buffer of a training run up to its medium and its expert policy: the run's
-snapshots in training order, each for the share of training that lies nearest to it, after the uniform actions with
-which the run began. How that differs from a true buffer is measured in docs/datasets.md.
+other. The replay sets stand in for the buffer of a training run up to its medium and its expert policy: uniform
+actions, then the run's snapshots in training order, each for its share. Policies and shares are those of the card that
+comes with the policies; they were chosen so that mean return and number of episodes come near D4RL's, which
+docs/datasets.md sets side by side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Mapping
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from sapp.core.errors import SappError
@@ -17,6 +18,8 @@ from sapp.data.benchmark_names import Name
 
 UNIFORM = "uniform"
 """The name of uniform actions among policies."""
+RECIPE = 2
+"""Counts the changes of what the datasets are made of; in their metadata. 1: the best policy of each run as expert."""
 
 
 class Segment(NamedTuple):
@@ -31,15 +34,15 @@ class Training(NamedTuple):
 
     Attributes:
         steps: snapshot steps by policy name, in training order.
-        random_steps: uniform actions at the start.
         medium: name of the medium policy.
         expert: name of the expert policy.
+        shares: of each replay set, the transitions of each policy in D4RL's size, in training order.
     """
 
-    steps: dict[str, int]
-    random_steps: int
+    steps: Mapping[str, int]
     medium: str
     expert: str
+    shares: Mapping[str, Mapping[str, int]]
 
 
 def recipe(name: Name, transitions: int, training: Training | None) -> list[Segment]:
@@ -65,29 +68,14 @@ def recipe(name: Name, transitions: int, training: Training | None) -> list[Segm
         sizes = [Name(name.environment, quality).transitions for quality in ("medium", "expert")]
         medium = min(max(1, round(transitions * sizes[0] / sum(sizes))), transitions - 1)
         return [Segment(training.medium, medium), Segment(training.expert, transitions - medium)]
-    last = training.medium if name.quality == "medium-replay" else training.expert
-    return replay(training.steps, training.random_steps, training.steps[last], transitions)
+    if name.quality not in training.shares:
+        raise SappError(f"{name.text}: the card of the policies gives no shares for it; make medium or expert")
+    return scaled(training.shares[name.quality], transitions)
 
 
-def replay(steps: dict[str, int], random_steps: int, end: int, transitions: int) -> list[Segment]:
-    """Snapshots in training order up to step ``end``, each for the part of training nearest to it.
-
-    Args:
-        steps: snapshot steps by policy name.
-        random_steps: uniform actions at the start.
-        end: step at which the replayed run stops.
-        transitions: how many in all.
-    """
-    chosen = sorted((step, name) for name, step in steps.items() if step <= end)
-    if not chosen:
-        raise SappError(f"no snapshot at or before step {end:,}: the replay set cannot be made")
-    middles = [(a + b) // 2 for (a, _), (b, _) in pairwise(chosen)]
-    edges = [0, min(random_steps, end), *(max(random_steps, middle) for middle in middles), end]
-    names = [UNIFORM, *(name for _, name in chosen)]
-    return [Segment(name, count) for name, count in zip(names, _shares(edges, transitions), strict=True) if count]
-
-
-def _shares(edges: Sequence[int], transitions: int) -> list[int]:
-    """Whole numbers in proportion to the widths between edges, that sum to ``transitions``."""
-    cuts = [round(transitions * edge / edges[-1]) for edge in edges]
-    return [b - a for a, b in pairwise(cuts)]
+def scaled(shares: Mapping[str, int], transitions: int) -> list[Segment]:
+    """Segments in proportion to the shares, whole numbers that sum to ``transitions``; those of none are left out."""
+    ends = list(accumulate(shares.values()))
+    cuts = [0, *(round(transitions * end / ends[-1]) for end in ends)]
+    counts = [end - begin for begin, end in pairwise(cuts)]
+    return [Segment(policy, count) for policy, count in zip(shares, counts, strict=True) if count]

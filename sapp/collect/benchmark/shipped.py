@@ -47,8 +47,7 @@ def shipped(environment: str, folder: Path | None = None) -> Shipped:
             f"{place / environment}.safetensors: no policy {missing[0]}, which the card names; reinstall sapp"
         )
     steps = {one["name"]: int(one["step"]) for one in card["snapshots"]}
-    training = Training(steps, int(card["random_steps"]), card["medium"], card["expert"])
-    return Shipped(policies, training, card)
+    return Shipped(policies, Training(steps, card["medium"], card["expert"], card.get("shares", {})), card)
 
 
 def _card(path: Path) -> dict[str, Any]:

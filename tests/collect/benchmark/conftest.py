@@ -38,6 +38,12 @@ def policies(tmp_path_factory) -> Path:
         folder / "hopper.safetensors", {name: random_policy(i) for i, name in enumerate(names)}, {}, half=True
     )
     listed = [{"name": name, "step": step, "score": 1.0} for name, step in zip(names, STEPS, strict=True)]
-    entry = {"seed": 3, "random_steps": 500, "medium": names[1], "expert": names[3], "snapshots": listed}
+    shares = {
+        "medium-replay": {"uniform": 2_000, names[0]: 200_000, names[1]: 200_000},
+        "full-replay": dict.fromkeys(["uniform", *names], 200_000),
+    }
+    entry = {
+        "seed": 3, "random_steps": 500, "medium": names[1], "expert": names[3], "snapshots": listed, "shares": shares,
+    }  # fmt: skip
     (folder / "card.json").write_text(json.dumps({"environments": {"hopper": entry}}))
     return folder

@@ -172,6 +172,31 @@ def test_a_finished_one_is_left_alone_and_never_silently_replaced(root, capfd) -
     assert not [path for path in root.rglob(".*") if path.name != ".lock"]
 
 
+def test_data_of_an_earlier_recipe_are_refused(root, capfd) -> None:
+    """Made of the shipped policies by other shares, as an earlier sapp did: neither loaded nor silently remade."""
+    make("hopper-medium-replay", transitions=200)
+    make("hopper-medium", transitions=100)
+    assert len(load("hopper-medium-replay")) == 200
+    path = root / "sapp" / "hopper" / "medium-replay-v0" / "data" / "metadata.json"
+    metadata = json.loads(path.read_text())
+    assert metadata["sapp"]["recipe"] == 2
+    del metadata["sapp"]["recipe"]
+    metadata["sapp"]["segments"][1]["transitions"] += 1
+    path.write_text(json.dumps(metadata))
+    with pytest.raises(SappError, match=r"earlier recipe.*data make hopper-medium-replay --transitions 200 --replace"):
+        sapp.load("hopper-medium-replay")
+    assert main(["data", "make", "hopper-medium-replay", "--transitions", "200"]) == 2
+    assert "made by an earlier recipe; give --replace" in complaint(capfd.readouterr().err)
+    assert main(["data", "make", "hopper-medium-replay", "--transitions", "200", "--replace", "-q"]) == 0
+    assert len(load("hopper-medium-replay")) == 200
+    # what the earlier recipe made of the same policies and shares is the same data
+    path = root / "sapp" / "hopper" / "medium-v0" / "data" / "metadata.json"
+    metadata = json.loads(path.read_text())
+    del metadata["sapp"]["recipe"]
+    path.write_text(json.dumps(metadata))
+    assert len(load("hopper-medium")) == 100
+
+
 def test_load_makes_what_is_missing(root, monkeypatch) -> None:
     monkeypatch.setitem(making.make.__globals__["Name"].transitions.fget.__globals__["TRANSITIONS"], "walker2d",
                         (150, 1, 1, 1, 1, 2))  # fmt: skip

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sapp.collect.benchmark.recipes import UNIFORM, Segment, Training, recipe, replay
+from sapp.collect.benchmark.recipes import UNIFORM, Segment, Training, recipe, scaled
 from sapp.core.errors import SappError
 from sapp.data.benchmark_names import NAMES, TRANSITIONS, is_name, of_minari, parse
 from sapp.data.loaders import d4rl
 
 STEPS = {"a": 1_000, "b": 2_000, "c": 4_000, "d": 10_000}
-TRAINING = Training(STEPS, 1_000, "b", "d")
+SHARES = {"medium-replay": {UNIFORM: 1_000, "a": 1_000, "b": 2_000}}
+TRAINING = Training(STEPS, "b", "d", SHARES)
 
 
 def test_the_eighteen_names() -> None:
@@ -61,15 +62,12 @@ def test_simple_recipes() -> None:
         recipe(parse("hopper-medium-expert"), 1, TRAINING)
 
 
-def test_a_replay_gives_each_snapshot_the_training_nearest_to_it() -> None:
-    # edges: uniform up to 1,000; a to 1,500; b to 3,000; c to 7,000; d to the end
-    found = recipe(parse("hopper-full-replay"), 10_000, TRAINING)
-    assert found == [Segment(UNIFORM, 1_000), Segment("a", 500), Segment("b", 1_500), Segment("c", 4_000),
-                     Segment("d", 3_000)]  # fmt: skip
-    assert recipe(parse("hopper-medium-replay"), 200, TRAINING) == [
-        Segment(UNIFORM, 100), Segment("a", 50), Segment("b", 50),
+def test_a_replay_set_has_the_card_s_shares_at_every_size() -> None:
+    assert recipe(parse("hopper-medium-replay"), 400, TRAINING) == [
+        Segment(UNIFORM, 100), Segment("a", 100), Segment("b", 200),
     ]  # fmt: skip
+    assert recipe(parse("hopper-medium-replay"), 2, TRAINING) == [Segment("a", 1), Segment("b", 1)]  # none of nothing
     for count in (1, 3, 999, 123_457):
-        assert sum(segment.transitions for segment in replay(STEPS, 1_000, 10_000, count)) == count
-    with pytest.raises(SappError, match="no snapshot at or before step 10"):
-        replay(STEPS, 0, 10, 5)
+        assert sum(segment.transitions for segment in scaled(SHARES["medium-replay"], count)) == count
+    with pytest.raises(SappError, match="gives no shares for it"):
+        recipe(parse("hopper-full-replay"), 400, TRAINING)
