@@ -26,9 +26,8 @@ from sapp.collect.simulation import Simulation
 from sapp.core.errors import Interrupted, SappError
 from sapp.core.files import remove_leftovers
 from sapp.envs import make
-from sapp.envs.base import BatchEnvironment
+from sapp.envs.base import BatchEnvironment, cores
 from sapp.envs.blas import one_blas_thread
-from sapp.envs.locomotion import cores
 from sapp.envs.policies import StochasticPolicy, UniformPolicy
 from sapp.runs import checkpoint
 from sapp.runs.metric_tables import Table

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import overload
+from collections.abc import Mapping
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -67,3 +68,12 @@ def normalized_std(environment: str, std: float | npt.NDArray[np.floating]) -> f
     low, high = reference(environment)
     score = 100.0 * np.asarray(std, np.float64) / (high - low)
     return float(score) if score.ndim == 0 else score
+
+
+def recorded_references(provenance: Mapping[str, Any]) -> list[float] | None:
+    """The returns that count as 0 and as 100 by a dataset's own metadata, if it has them and they make sense."""
+    found = provenance.get("reference_scores")
+    if not isinstance(found, list) or len(found) != 2 or not all(isinstance(value, int | float) for value in found):
+        return None
+    low, high = float(found[0]), float(found[1])
+    return [low, high] if np.isfinite([low, high]).all() and low < high else None

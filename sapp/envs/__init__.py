@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sapp.core.errors import SappError
+from sapp.data.environment_names import typed_environment
 from sapp.data.normalised_scores import REFERENCE, base_name, normalized_score, normalized_std
 from sapp.envs.atari import MAX_STEPS, is_atari, make_atari
 from sapp.envs.base import BatchEnvironment
 from sapp.envs.frames import FrameEnvironment
+
+if TYPE_CHECKING:
+    from sapp.envs.gymnasium_batch import Source
 
 __all__ = [
     "REFERENCE",
@@ -26,20 +30,36 @@ _FAST = {"Hopper-v4": "hopper", "HalfCheetah-v4": "halfcheetah", "Walker2d-v4": 
 
 
 def make(
-    name: str, physics: str | None = None, threads: int | None = None, max_episode_steps: int | None = None
+    source: Source,
+    physics: str | None = None,
+    threads: int | None = None,
+    max_episode_steps: int | None = None,
+    *,
+    recorded: bool = False,
+    pictures: bool = False,
 ) -> BatchEnvironment:
-    """Makes an environment by name.
+    """Makes an environment.
 
     Args:
-        name: "hopper", "halfcheetah", "walker2d" or a D4RL dataset's name such as "hopper-medium-v2" (with D4RL v2's
-            physics by default); "point"; any registered Gymnasium id with box spaces; or, which gives a
-            `FrameEnvironment` in place of the annotated type, what `make_frames` takes.
+        source: "hopper", "halfcheetah", "walker2d" or a D4RL dataset's name such as "hopper-medium-v2" (with D4RL v2's
+            physics by default); "point"; any registered Gymnasium id, or "module:Id", which imports the module; a
+            Gymnasium environment, or a function that makes one; or, which gives a `FrameEnvironment` in place of the
+            annotated type, what `make_frames` takes.
         physics: "d4rl" or "v4" for the first kind; None for the default.
         threads: simulator threads; by default one per core.
-        max_episode_steps: the time limit, for Gymnasium ids registered without one.
+        max_episode_steps: the time limit, for Gymnasium environments without one.
+        recorded: the name is from a file (a dataset's or a run's): no module is imported because of it.
+        pictures: whether the environment is going to be drawn.
     """
+    from sapp.envs.gymnasium_batch import GymnasiumBatch
+
+    if not isinstance(source, str):
+        if physics:
+            raise SappError("physics is for hopper, halfcheetah and walker2d by name; leave it out")
+        return GymnasiumBatch(source, max_episode_steps)
     from sapp.envs.locomotion import TASKS, Locomotion
 
+    name = source
     base = base_name(name)
     if name in _FAST or (base in TASKS and name == name.lower()):
         assert base is not None
@@ -54,20 +74,35 @@ def make(
         from sapp.envs.point import Point
 
         return Point()
+    return GymnasiumBatch(_registered(name, recorded), max_episode_steps, pictures)
+
+
+def _registered(name: str, recorded: bool) -> str:
+    """A Gymnasium id that is registered, or what to do about it."""
     import gymnasium
 
-    from sapp.envs.gymnasium_batch import GymnasiumBatch
+    from sapp.envs.gymnasium_batch import register_robotics
+    from sapp.envs.locomotion import TASKS
 
-    if name not in gymnasium.registry and ":" not in name:
-        ours = difflib.get_close_matches(name.lower(), [*TASKS, "point", "catch"], 1, 0.75)
-        near = ours or difflib.get_close_matches(name, list(gymnasium.registry), 1)
-        hint = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else "use hopper, halfcheetah, walker2d, point, catch or a Gymnasium id"
-        )
-        raise SappError(f"environment {name!r} is unknown: {hint}")
-    return GymnasiumBatch(name, max_episode_steps)
+    if recorded and ":" in name:
+        module, _, name = name.partition(":")
+        if name not in gymnasium.registry:
+            raise SappError(
+                f"environment '{module}:{name}' comes from a file and would import {module!r}, which a file may not: "
+                f"import it yourself, or name the environment yourself"
+            )
+    name = typed_environment(name)
+    register_robotics(name)
+    if name in gymnasium.registry:
+        return name
+    ours = difflib.get_close_matches(name.lower(), [*TASKS, "point", "catch"], 1, 0.75)
+    near = ours or difflib.get_close_matches(name, list(gymnasium.registry), 1)
+    hint = (
+        f"did you mean {near[0]!r}?"
+        if near
+        else "use hopper, halfcheetah, walker2d, point, catch, a Gymnasium id, or module:Id where a module registers it"
+    )
+    raise SappError(f"environment {name!r} is unknown: {hint}")
 
 
 def is_frames(name: str) -> bool:

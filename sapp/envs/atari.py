@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sapp.core.errors import SappError
-from sapp.envs.base import BoolArray, IntArray, check_seed, generator
+from sapp.core.extras import require
+from sapp.envs.base import BoolArray, IntArray, check_seed, cores, generator
 from sapp.envs.frames import Frames
 
 MAX_STEPS = 27_000
@@ -53,7 +53,7 @@ class Atari:
         if max_episode_steps < 1 or (threads is not None and threads < 1):
             raise SappError(f"{game}: max_episode_steps and threads must be at least 1")
         self.max_episode_steps = int(max_episode_steps)
-        self._sticky, self._threads = float(sticky), threads or len(os.sched_getaffinity(0))
+        self._sticky, self._threads = float(sticky), threads or cores()
         self._games: Any = None
         self._seed = 0
         labels = self._make(1).get_action_set()
@@ -154,12 +154,7 @@ def is_atari(name: str) -> bool:
 
 def rom(game: str) -> str:
     """The path of a game's ROM, which ale-py carries."""
-    try:
-        from ale_py import roms
-    except ImportError:
-        raise SappError(
-            f"{game}: ale-py is not installed, which Atari games need; run: pip install 'sapp[atari]'"
-        ) from None
+    roms = require("ale_py.roms", "atari", game)
     bare = re.sub(r"-v\d+$", "", game.removeprefix("ALE/"))
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare).lower()
     known = roms.get_all_rom_ids()

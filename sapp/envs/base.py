@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ from sapp.core.errors import SappError
 Array = npt.NDArray[np.floating]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.integer]
+Actions = npt.NDArray[Any]
+"""Vectors [count, A], or numbers of discrete actions [count]."""
 
 
 class BatchEnvironment(Protocol):
@@ -24,18 +27,24 @@ class BatchEnvironment(Protocol):
     Attributes:
         name: what `sapp.envs.make` was asked for.
         physics: the variant of the simulator, such as "d4rl"; empty where there is only one.
+        identity: the name by which ``sapp.envs.make`` makes it again; None for an object that has none.
         observation_size: length of an observation.
-        action_size: length of an action.
-        action_low: lowest action, one value per dimension.
-        action_high: highest action, one value per dimension.
+        action_size: length of an action, or the number of discrete actions.
+        num_actions: how many discrete actions there are; None where actions are vectors.
+        action_labels: what the discrete actions are called, where they have names.
+        action_low: lowest action, one value per dimension; 0 where actions are discrete.
+        action_high: highest action, one value per dimension; the number of the last one where actions are discrete.
         max_episode_steps: the time limit.
         truncated: rows whose last step ended the episode from outside for a reason other than the time limit.
     """
 
     name: str
+    identity: str | None
     physics: str
     observation_size: int
     action_size: int
+    num_actions: int | None
+    action_labels: tuple[str, ...] | None
     action_low: Array
     action_high: Array
     max_episode_steps: int
@@ -52,13 +61,19 @@ class BatchEnvironment(Protocol):
         """Starts new episodes of the same seed in some rows; returns the observations of those rows."""
         ...
 
-    def step(self, action: Array, active: BoolArray | None = None) -> tuple[Array, Array, BoolArray]:
-        """Advances the active rows (by default all) by one action each.
+    def step(self, action: Actions, active: BoolArray | None = None) -> tuple[Array, Array, BoolArray]:
+        """Advances the active rows (by default all) by one action each: [count, A], or whole numbers [count].
 
         Returns (observations [count, O], rewards [count], terminals [count]). Rows that are not active keep their
         state and observation, with reward 0 and terminal False.
         """
         ...
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available is not None else os.cpu_count() or 1
 
 
 def generator(seed: int, episode: int) -> np.random.Generator:
@@ -74,7 +89,7 @@ def check_seed(seed: int) -> int:
     return int(seed)
 
 
-def check_action(action: Array, count: int, size: int, name: str) -> npt.NDArray[np.float64]:
+def check_action(action: npt.ArrayLike, count: int, size: int, name: str) -> npt.NDArray[np.float64]:
     """Returns actions as float64 [count, size], or says what is wrong with them."""
     checked = np.asarray(action, np.float64)
     if checked.shape != (count, size):
@@ -83,3 +98,15 @@ def check_action(action: Array, count: int, size: int, name: str) -> npt.NDArray
         row = int(np.argwhere(~np.isfinite(checked).all(-1))[0, 0])
         raise SappError(f"the action for row {row} of {name} is not finite: the policy that made it has diverged")
     return checked
+
+
+def check_discrete(action: npt.ArrayLike, count: int, num_actions: int, name: str) -> npt.NDArray[np.int64]:
+    """Returns numbers of discrete actions as int64 [count], or says what is wrong with them."""
+    checked = np.asarray(action)
+    if checked.shape != (count,) or checked.dtype.kind not in "iu":
+        raise SappError(
+            f"{name} takes {count} whole numbers, not {checked.dtype} of shape {checked.shape}: was it reset for them?"
+        )
+    if checked.min(initial=0) < 0 or checked.max(initial=0) >= num_actions:
+        raise SappError(f"{name}: actions are 0 to {num_actions - 1}, one is outside")
+    return checked.astype(np.int64)

@@ -43,8 +43,8 @@ def collect(
     """Records a dataset of a given size from a stochastic policy.
 
     `terminal` is set where the task ended, `timeout` at the time limit and on the last row where the recording stops;
-    `next_observation` is the true successor in all rows; `extras["log_prob"]` is the behaviour log-density. The same
-    arguments on the same machine give the same bits.
+    `next_observation` is the true successor in all rows; `extras["log_prob"]` is the behaviour log-density, where
+    the policy has one. The same arguments on the same machine give the same bits.
 
     Args:
         policy: draws the actions.
@@ -72,7 +72,7 @@ def collect(
         terminal=arrays["terminal"],
         timeout=arrays["timeout"],
         name=name or environment.name,
-        environment=environment.name,
+        environment=environment.identity,
         physics="d4rl" if environment.physics == "d4rl" else None,
         action_low=environment.action_low,
         action_high=environment.action_high,
@@ -84,7 +84,9 @@ def collect(
             "first_episode": first_episode,
             "max_episode_steps": environment.max_episode_steps,
         },
-        extras={"log_prob": arrays["log_prob"]},
+        extras={} if np.isnan(arrays["log_prob"]).any() else {"log_prob": arrays["log_prob"]},
+        num_actions=environment.num_actions,
+        action_labels=environment.action_labels,
     )
 
 
@@ -100,6 +102,9 @@ def _record(
 ) -> Arrays:
     rng = np.random.default_rng((seed, first, 2))  # apart from the environment's streams, see `base.generator`
     observation = np.array(environment.reset(batch, seed, first + np.arange(batch)), np.float32)
+    blank: np.ndarray = np.zeros((batch, environment.action_size), np.float32)
+    if environment.num_actions is not None:
+        blank = np.zeros(batch, np.int32)
     episode = np.arange(batch)
     length = np.zeros(batch, np.int64)  # of each episode begun so far, by number
     finished = np.zeros(batch, bool)
@@ -108,7 +113,7 @@ def _record(
     done = 0
     while active.any():
         rows = np.flatnonzero(active)
-        action = np.zeros((batch, environment.action_size), np.float32)
+        action = blank.copy()
         action[rows], log_prob = policy.sample(observation[rows], rng)
         following, reward, terminal = environment.step(action, active)
         successor = np.array(following, np.float32)

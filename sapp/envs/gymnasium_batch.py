@@ -1,68 +1,105 @@
-"""Any Gymnasium environment with box spaces, as a batch: a list of environments stepped one by one."""
+"""Any Gymnasium environment as a batch: a list of environments stepped one by one."""
 
 from __future__ import annotations
 
+import copy
+import importlib.util
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.envs.base import Array, BoolArray, IntArray, check_action, check_seed, generator
+from sapp.core.extras import install_line, missing
+from sapp.data.spaces import actions_of, observation_size
+from sapp.envs.base import Actions, Array, BoolArray, IntArray, check_action, check_discrete, check_seed, generator
+
+if TYPE_CHECKING:
+    from gymnasium import Env
+
+    Source = str | Env[Any, Any] | Callable[[], Env[Any, Any]]
+
+_ROBOTICS = ("AdroitHand", "AntMaze", "Fetch", "FrankaKitchen", "HandManipulate", "HandReach", "PointMaze")
+"""How ids of gymnasium-robotics begin."""
 
 
 class GymnasiumBatch:
     """A batch of any Gymnasium environment; a `BatchEnvironment`.
 
+    Observations are flattened as ``gymnasium.spaces.flatten`` does (Dict, Tuple; Discrete ones become one-hot). Actions
+    are vectors (Box) or one discrete action (Discrete; MultiDiscrete and MultiBinary are enumerated); see
+    ``sapp.data.spaces``.
+
     Args:
-        name: a registered Gymnasium id.
-        max_episode_steps: the time limit, for environments registered without one.
+        source: a registered id; a function (or class) that makes an environment; or an environment, of which further
+            copies are made (``copy.deepcopy``) as they are needed.
+        max_episode_steps: the time limit, for environments without one.
+        pictures: make environments that ``render`` can draw.
     """
 
     physics = ""
 
-    def __init__(self, name: str, max_episode_steps: int | None = None) -> None:
-        import gymnasium
-
-        self.name = name
-        self._environments: list[Any] = [self._make()]
-        first = self._environments[0]
-        for what, space in (("observations", first.observation_space), ("actions", first.action_space)):
-            if not isinstance(space, gymnasium.spaces.Box) or len(space.shape) != 1:
-                raise SappError(f"{name}: its {what} are {space}, not a vector of real numbers; choose another one")
-        limit = max_episode_steps or gymnasium.spec(name).max_episode_steps
+    def __init__(self, source: Source, max_episode_steps: int | None = None, pictures: bool = False) -> None:
+        self._source, self._pictures = source, pictures
+        first = self._first(source)
+        self._environments: list[Any] = [first]
+        self.name = source if isinstance(source, str) else _name_of(first)
+        self.identity: str | None = source if isinstance(source, str) else _identity_of(first)
+        limit = max_episode_steps or _limit(source, first)
         if not limit:
-            raise SappError(f"{name} has no time limit of its own: give max_episode_steps")
+            raise SappError(f"{self.name} has no time limit of its own: give max_episode_steps")
         self.max_episode_steps = int(limit)
-        self.observation_size = int(first.observation_space.shape[0])
-        self.action_size = int(first.action_space.shape[0])
-        self.action_low = first.action_space.low.astype(np.float32)
-        self.action_high = first.action_space.high.astype(np.float32)
-        if not (np.isfinite(self.action_low).all() and np.isfinite(self.action_high).all()):
-            raise SappError(f"{name}: its actions are unbounded ({first.action_space}); wrap it in a RescaleAction")
+        self._space = first.observation_space
+        self.observation_size = observation_size(self._space, self.name)
+        self._actions = actions_of(first.action_space, self.name)
+        self.num_actions, self.action_labels = self._actions.num_actions, self._actions.labels
+        self.action_size = self._actions.size
+        if self.num_actions is None:
+            self.action_low, self.action_high = self._actions.low, self._actions.high
+        else:
+            self.action_low, self.action_high = np.zeros(1, np.float32), np.full(1, self.num_actions - 1, np.float32)
         self._observation = np.zeros((0, self.observation_size))
         self.truncated = np.zeros(0, bool)
         self._seed = 0
 
-    def _make(self) -> Any:
-        import gymnasium
+    def _first(self, source: Source) -> Any:
+        from gymnasium import Env
 
+        if isinstance(source, str):
+            return _by_id(source, self._pictures)
+        made = source if isinstance(source, Env) else source() if callable(source) else None
+        if not isinstance(made, Env):
+            what = type(source if made is None else made).__name__
+            raise SappError(
+                f"environment: {what} is not one; give a Gymnasium id, an environment (gymnasium.Env) or a function "
+                "that makes one"
+            )
+        return made
+
+    def _another(self) -> Any:
+        from gymnasium import Env
+
+        if not isinstance(self._source, Env):
+            return self._first(self._source)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "a newer version exists": which one is meant is the user's choice
-                # the driver counts the steps, so Gymnasium's own time limit is left out
-                return gymnasium.make(self.name, max_episode_steps=-1, disable_env_checker=True)
-        except ImportError as error:
-            extra = "mujoco" if "mujoco" in str(gymnasium.registry[self.name].entry_point) else "all"
-            raise SappError(f"{self.name}: {error}; pip install 'gymnasium[{extra}]'") from error
-        except gymnasium.error.Error as error:
-            raise SappError(f"{self.name}: Gymnasium cannot make it ({' '.join(str(error).split())})") from error
+            return copy.deepcopy(self._environments[0])
+        except Exception as error:  # whatever an environment's own parts raise
+            raise SappError(
+                f"{self.name}: the environment cannot be copied ({type(error).__name__}: {error}); give a function "
+                "that makes one instead, as in env=lambda: MyEnv()"
+            ) from None
+
+    def _flat(self, observation: Any) -> Any:
+        from gymnasium import spaces
+
+        return spaces.flatten(self._space, observation)
 
     def reset(self, count: int, seed: int, episode: IntArray | None = None) -> Array:
         """Starts `count` rows; see `BatchEnvironment.reset`."""
         self._seed = check_seed(seed)
         while len(self._environments) < count:
-            self._environments.append(self._make())
+            self._environments.append(self._another())
         self._observation = np.zeros((count, self.observation_size))
         self.truncated = np.zeros(count, bool)
         return self.restart(np.arange(count), np.arange(count) if episode is None else np.asarray(episode))
@@ -71,18 +108,94 @@ class GymnasiumBatch:
         """Starts new episodes in some rows; see `BatchEnvironment.restart`."""
         for row, number in zip(rows.tolist(), episode.tolist(), strict=True):
             start = int(generator(self._seed, number).integers(2**31))
-            self._observation[row] = self._environments[row].reset(seed=start)[0]
+            self._observation[row] = self._flat(self._environments[row].reset(seed=start)[0])
         self.truncated[rows] = False
         return self._observation[rows]
 
-    def step(self, action: Array, active: BoolArray | None = None) -> tuple[Array, Array, BoolArray]:
+    def step(self, action: Actions, active: BoolArray | None = None) -> tuple[Array, Array, BoolArray]:
         """Advances the active rows; see `BatchEnvironment.step`."""
         count = len(self._observation)
         rows = np.arange(count) if active is None else np.flatnonzero(active)
         reward, terminal = np.zeros(count), np.zeros(count, bool)
-        chosen = check_action(np.asarray(action)[rows], len(rows), self.action_size, self.name).astype(np.float32)
+        chosen: Any
+        if self.num_actions is None:
+            chosen = check_action(np.asarray(action)[rows], len(rows), self.action_size, self.name).astype(np.float32)
+        else:
+            chosen = check_discrete(np.asarray(action)[rows], len(rows), self.num_actions, self.name)
         for one, row in zip(chosen, rows.tolist(), strict=True):
-            observation, gain, terminated, truncated, _ = self._environments[row].step(one)
-            self._observation[row], reward[row], terminal[row] = observation, gain, terminated
+            taken = self._actions.to_environment(one)
+            observation, gain, terminated, truncated, _ = self._environments[row].step(taken)
+            self._observation[row], reward[row], terminal[row] = self._flat(observation), gain, terminated
             self.truncated[row] = truncated and not terminated
         return self._observation.copy(), reward, terminal
+
+    def picture(self) -> Any:
+        """What row 0 looks like now, uint8 [height, width, 3], if the environment can draw itself."""
+        one = self._environments[0]
+        drawn = one.render() if one.render_mode == "rgb_array" else None
+        if not isinstance(drawn, np.ndarray) or drawn.ndim != 3:
+            raise SappError(f"{self.name}: it cannot be drawn; make the environment with render_mode='rgb_array'")
+        return drawn
+
+
+def register_robotics(name: str) -> None:
+    """Let gymnasium-robotics register its environments, if one of them is meant and it is installed."""
+    import gymnasium
+
+    if name in gymnasium.registry or not name.startswith(_ROBOTICS):
+        return
+    if importlib.util.find_spec("gymnasium_robotics") is None:
+        raise missing(f"environment {name!r}", "gymnasium_robotics", "minari")
+    import gymnasium_robotics
+
+    gymnasium.register_envs(gymnasium_robotics)
+
+
+def _by_id(name: str, pictures: bool) -> Any:
+    import gymnasium
+
+    options: dict[str, Any] = {"render_mode": "rgb_array"} if pictures else {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "a newer version exists": which one is meant is the user's choice
+            # the driver counts the steps, so Gymnasium's own time limit is left out
+            return gymnasium.make(name, max_episode_steps=-1, disable_env_checker=True, **options)
+    except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
+        mujoco = "mujoco" in str(gymnasium.registry[name].entry_point)
+        line = install_line("mujoco") if mujoco else "pip install 'gymnasium[all]'"
+        raise SappError(f"{name}: {error}; run: {line}") from error
+    except gymnasium.error.Error as error:
+        raise SappError(f"{name}: Gymnasium cannot make it ({' '.join(str(error).split())})") from error
+    except Exception as error:  # an environment's own code, or options that it does not take
+        raise SappError(f"{name}: cannot be made ({type(error).__name__}: {error})") from error
+
+
+def _name_of(environment: Any) -> str:
+    spec = environment.spec
+    return type(environment.unwrapped).__name__ if spec is None else str(spec.id)
+
+
+def _identity_of(environment: Any) -> str | None:
+    """The registered id that makes just this environment, if there is one."""
+    import gymnasium
+
+    spec = environment.spec
+    if spec is None or spec.additional_wrappers or spec.id not in gymnasium.registry:
+        return None
+    registered = gymnasium.registry[spec.id]
+    own = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    same = own == registered.kwargs and spec.entry_point == registered.entry_point
+    return str(spec.id) if same else None
+
+
+def _limit(source: Source, environment: Any) -> int | None:
+    import gymnasium
+
+    spec = gymnasium.spec(source) if isinstance(source, str) else environment.spec
+    if spec is not None and spec.max_episode_steps and spec.max_episode_steps > 0:
+        return int(spec.max_episode_steps)
+    while isinstance(environment, gymnasium.Wrapper):
+        if isinstance(environment, gymnasium.wrappers.TimeLimit):
+            return int(environment._max_episode_steps)
+        environment = environment.env
+    return None

@@ -8,7 +8,6 @@ to the solver's tolerance.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sapp.core.errors import SappError
-from sapp.envs.base import Array, BoolArray, IntArray, check_action, check_seed, generator
+from sapp.core.extras import require
+from sapp.envs.base import Array, BoolArray, IntArray, check_action, check_seed, cores, generator
 from sapp.envs.physics import load_model
 
 Matrix = npt.NDArray[np.float64]
@@ -69,12 +69,6 @@ TASKS = {
 """The three environments of D4RL's Gym-MuJoCo datasets."""
 
 
-def cores() -> int:
-    """Cores that this process may use."""
-    available = getattr(os, "sched_getaffinity", None)
-    return len(available(0)) if available is not None else os.cpu_count() or 1
-
-
 def asset_path(name: str) -> Path:
     """The path of one of Gymnasium's own MuJoCo models."""
     import gymnasium
@@ -92,15 +86,18 @@ class Locomotion:
     """
 
     max_episode_steps = 1000
+    num_actions: int | None = None
+    action_labels: tuple[str, ...] | None = None
 
     def __init__(self, name: str, physics: str = "d4rl", threads: int | None = None) -> None:
         if name not in TASKS:
             raise SappError(f"locomotion environment {name!r} is unknown: use one of {', '.join(sorted(TASKS))}")
-        import mujoco
-        from mujoco import rollout
+        mujoco = require("mujoco", "mujoco", f"environment {name!r}")
+        rollout = require("mujoco.rollout", "mujoco", f"environment {name!r}")
 
         self.task, self.physics = TASKS[name], physics
         self.name = name if physics == "d4rl" else self.task.gymnasium
+        self.identity: str | None = self.name
         self.model = load_model(asset_path(self.task.asset), physics)
         self.threads = threads or cores()
         self._data = [mujoco.MjData(self.model) for _ in range(self.threads)]

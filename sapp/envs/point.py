@@ -41,7 +41,10 @@ class Point:
     """A batch of the `point` task; a `BatchEnvironment`."""
 
     name = "point"
+    identity: str | None = "point"
     physics = ""
+    num_actions: int | None = None
+    action_labels: tuple[str, ...] | None = None
     observation_size = 2
     action_size = 2
     max_episode_steps = 50

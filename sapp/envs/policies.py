@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sapp.core.errors import SappError
-from sapp.envs.base import Array
+from sapp.envs.base import Actions, Array, BatchEnvironment
 from sapp.envs.blas import one_blas_thread
 
 Float = npt.NDArray[np.float32]
@@ -25,8 +25,12 @@ LOG_STD_RANGE = (-20.0, 2.0)
 class StochasticPolicy(Protocol):
     """Something that draws actions, many at a time."""
 
-    def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Float, Float]:
-        """Draws one action for each observation [n, O]; returns (actions [n, A], log-densities [n])."""
+    def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Actions, Float]:
+        """Draws one action for each observation [n, O].
+
+        Returns (actions [n, A], log-densities [n]), or, where actions are discrete, (their numbers [n],
+        log-probabilities [n]).
+        """
         ...
 
 
@@ -43,6 +47,53 @@ class UniformPolicy:
         unit = rng.random((len(observation), len(low)), np.float32)
         density = -np.log(high - low).sum(dtype=np.float32)
         return low + (high - low) * unit, np.full(len(observation), density, np.float32)
+
+
+@dataclass(frozen=True)
+class UniformDiscretePolicy:
+    """Every discrete action with the same probability."""
+
+    num_actions: int
+
+    def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Actions, Float]:
+        """Draws uniform actions; see `StochasticPolicy.sample`."""
+        drawn = rng.integers(self.num_actions, size=len(observation), dtype=np.int32)
+        return drawn, np.full(len(drawn), -math.log(self.num_actions), np.float32)
+
+
+@dataclass(frozen=True)
+class ExploringPolicy:
+    """A deterministic policy that takes a uniformly random action instead with some probability.
+
+    Attributes:
+        act: observations [n, O] → actions [n, A] in the environment's units, or numbers of discrete actions [n].
+        random: the uniform policy of the environment.
+        epsilon: chance of a random action.
+    """
+
+    act: Callable[[Array], npt.ArrayLike]
+    random: UniformPolicy | UniformDiscretePolicy
+    epsilon: float
+
+    def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Actions, Float]:
+        """Draws actions; see `StochasticPolicy.sample`.
+
+        A deterministic policy of vectors has no density: its log-densities are NaN.
+        """
+        chosen, (drawn, uniform) = np.asarray(self.act(observation)), self.random.sample(observation, rng)
+        explores = rng.random(len(chosen)) < self.epsilon
+        if chosen.ndim > 1:
+            return np.where(explores[:, None], drawn, chosen).astype(np.float32), np.full_like(uniform, np.nan)
+        taken = np.where(explores, drawn, chosen).astype(np.int32)
+        probability = self.epsilon * np.exp(uniform) + (1 - self.epsilon) * (taken == chosen)
+        return taken, np.log(probability).astype(np.float32)
+
+
+def uniform_policy(environment: BatchEnvironment) -> UniformPolicy | UniformDiscretePolicy:
+    """Uniform actions of an environment, whichever kind they are."""
+    if environment.num_actions is not None:
+        return UniformDiscretePolicy(environment.num_actions)
+    return UniformPolicy(environment.action_low, environment.action_high)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from sapp.core.errors import SappError
 from sapp.envs.base import BatchEnvironment
 
 Act = Callable[[npt.NDArray[np.float32]], npt.ArrayLike]
-"""Observations [members, episodes, O] → actions [members, episodes, A]; shapes never change, so it may be compiled."""
+"""Observations [members, episodes, O] → actions [members, episodes, A], or numbers of discrete actions [members,
+episodes]; shapes never change, so it may be compiled."""
 
 
 class Rollouts(NamedTuple):
@@ -91,12 +92,13 @@ def _play(
     active = np.ones(count, bool)
     for time in range(environment.max_episode_steps):
         action = np.asarray(act(np.asarray(observation, np.float32).reshape(*shape, -1)))
-        if action.shape != (*shape, environment.action_size):
+        wanted = shape if environment.num_actions is not None else (*shape, environment.action_size)
+        if action.shape != wanted:
             raise SappError(
                 f"the policy gave actions of shape {action.shape} for {environment.name}, which takes "
-                f"{(*shape, environment.action_size)}: was it trained on another environment?"
+                f"{wanted}: was it trained on another environment?"
             )
-        observation, reward, terminal = environment.step(action.reshape(count, -1), active)
+        observation, reward, terminal = environment.step(action.reshape(count, *wanted[2:]), active)
         returns[active] += reward[active]
         discounted[active] += discount**time * reward[active]
         lengths[active] += 1
@@ -111,6 +113,9 @@ def _play(
 def evaluate_one(
     act: Callable[[npt.NDArray[np.float32]], npt.ArrayLike], environment: BatchEnvironment, episodes: int, seed: int
 ) -> Rollouts:
-    """Plays episodes with one policy (observations [episodes, O] → actions [episodes, A]); arrays are [episodes]."""
+    """Plays episodes with one policy (observations [episodes, O] → actions [episodes, A] or [episodes]).
+
+    The arrays of the result are [episodes].
+    """
     result = evaluate(lambda observation: np.asarray(act(observation[0]))[None], environment, 1, episodes, seed)
     return Rollouts(result.returns[0], result.lengths[0])

@@ -1,7 +1,7 @@
-"""Animated pictures of policies at work: one episode a member, as a GIF that any browser shows.
+"""Animated pictures of policies at work: one episode per member, as a GIF that any browser shows.
 
 Hopper, halfcheetah and walker2d are drawn by MuJoCo, which needs OpenGL (without a display: EGL or OSMesa, chosen by
-the variable MUJOCO_GL); the point task is drawn here.
+the variable MUJOCO_GL); the point task is drawn here; other Gymnasium environments draw themselves.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sapp.core.errors import SappError
+from sapp.core.extras import require
 from sapp.core.files import write_aside
+from sapp.data.environment_names import typed_environment
 
 if TYPE_CHECKING:
+    from sapp.envs.gymnasium_batch import Source
     from sapp.runs.run import Run
 
 FOLDER = "videos"
 """Where a run folder keeps them; the report shows what it finds there."""
 FRAMES = 120
-"""At most so many pictures an episode, evenly spread."""
+"""At most so many pictures per episode, evenly spread."""
 WIDTH, HEIGHT = 320, 240
 
 Picture = np.ndarray
@@ -34,8 +37,8 @@ Picture = np.ndarray
 
 
 def record(
-    run: Run, members: Sequence[int | str] | None = None, *, seed: int = 0, environment: str | None = None,
-    physics: str | None = None,
+    run: Run, members: Sequence[int | str] | None = None, *, seed: int = 0, environment: Source | None = None,
+    physics: str | None = None, max_episode_steps: int | None = None,
 ) -> list[Path]:  # fmt: skip
     """Play one episode with each member's newest policy and write ``RUN/videos/MEMBER.gif``.
 
@@ -43,23 +46,25 @@ def record(
         run: with at least one checkpoint.
         members: names or indices (default: all).
         seed: of the start state: that of the first episode of ``sapp evaluate`` with this seed.
-        environment: in place of the one the data names.
-        physics: in place of the one the data names.
+        environment: in env of the one the data names.
+        physics: in env of the one the data names.
     """
     _prefer_egl()
     from sapp.envs import make
 
     chosen = [run.member_index(member) for member in (range(len(run.members)) if members is None else members)]
+    if isinstance(environment, str):
+        environment = typed_environment(environment)
     written = []
     for index in chosen:
         problem = run.plan.problems[run.plan.members[index].dataset]
-        name = environment or problem.environment
-        if name is None:
+        source = environment if environment is not None else problem.environment
+        if source is None:
             raise SappError(f"{run.path}: no environment is known for {problem.name}; name one with --environment")
         own = physics or (problem.physics if environment in (None, problem.environment) else None)
-        place = make(name, physics=own)
-        with _painter(place) as draw:
-            pictures = episode(place, partial(run.policy, member=index), draw, seed)
+        env = make(source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True)
+        with _painter(env) as draw:
+            pictures = episode(env, partial(run.policy, member=index), draw, seed)
         path = run.path / FOLDER / f"{re.sub(r'[^A-Za-z0-9.+=-]+', '_', run.members[index])}.gif"
         save(pictures, path)
         written.append(path)
@@ -67,26 +72,25 @@ def record(
 
 
 def episode(
-    place: Any, act: Callable[[np.ndarray], np.ndarray], draw: Callable[[Any], Picture], seed: int = 0
+    env: Any, act: Callable[[np.ndarray], np.ndarray], draw: Callable[[Any], Picture], seed: int = 0
 ) -> list[Picture]:
     """Pictures of one episode, its first and its last among them."""
-    observation = np.asarray(place.reset(1, seed), np.float32)
-    every = max(1, place.max_episode_steps // FRAMES)
-    pictures = [draw(place)]
-    for step in range(1, place.max_episode_steps + 1):
-        observation, _, terminal = place.step(np.asarray(act(np.asarray(observation, np.float32))))
-        over = bool(terminal[0]) or bool(place.truncated[0]) or step == place.max_episode_steps
+    observation = np.asarray(env.reset(1, seed), np.float32)
+    every = max(1, env.max_episode_steps // FRAMES)
+    pictures = [draw(env)]
+    for step in range(1, env.max_episode_steps + 1):
+        observation, _, terminal = env.step(np.asarray(act(np.asarray(observation, np.float32))))
+        over = bool(terminal[0]) or bool(env.truncated[0]) or step == env.max_episode_steps
         if over or step % every == 0:
-            pictures.append(draw(place))
+            pictures.append(draw(env))
         if over:
             break
     return pictures
 
 
 def save(pictures: Sequence[Picture], path: Path) -> None:
-    """Write pictures as an animated GIF of about thirty a second that repeats."""
-    from PIL import Image
-
+    """Write pictures as an animated GIF of about thirty per second that repeats."""
+    Image = require("PIL.Image", "plot", "writing a video")
     images = [Image.fromarray(np.asarray(picture, np.uint8)).quantize(64) for picture in pictures]
 
     def write(temporary: Path) -> None:
@@ -104,44 +108,49 @@ def _prefer_egl() -> None:
 
 
 @contextlib.contextmanager
-def _painter(place: Any) -> Iterator[Callable[[Any], Picture]]:
+def _painter(env: Any) -> Iterator[Callable[[Any], Picture]]:
+    from sapp.envs.gymnasium_batch import GymnasiumBatch
     from sapp.envs.locomotion import Locomotion
     from sapp.envs.point import Point
 
-    if isinstance(place, Point):
+    if isinstance(env, Point):
         yield _point_painter()
-    elif isinstance(place, Locomotion):
-        renderer = _renderer(place)
+    elif isinstance(env, Locomotion):
+        renderer = _renderer(env)
         try:
-            yield _mujoco_painter(place, renderer)
+            yield _mujoco_painter(env, renderer)
         finally:
             renderer.close()
+    elif isinstance(env, GymnasiumBatch):
+        yield lambda env: np.asarray(env.picture(), np.uint8)
     else:
-        raise SappError(f"{place.name}: it cannot be drawn; hopper, halfcheetah, walker2d and point can")
+        raise SappError(
+            f"{env.name}: it cannot be drawn; hopper, halfcheetah, walker2d, point and Gymnasium's environments can"
+        )
 
 
-def _renderer(place: Any) -> Any:
+def _renderer(env: Any) -> Any:
     import mujoco
 
     try:
-        return mujoco.Renderer(place.model, HEIGHT, WIDTH)
+        return mujoco.Renderer(env.model, HEIGHT, WIDTH)
     except Exception as error:  # whatever the GL library at hand throws: each has errors of its own
         raise SappError(
-            f"{place.name}: cannot draw on this machine ({type(error).__name__}: {error}); install EGL or OSMesa and "
+            f"{env.name}: cannot draw on this machine ({type(error).__name__}: {error}); install EGL or OSMesa and "
             "set MUJOCO_GL to egl or osmesa"
         ) from None
 
 
-def _mujoco_painter(place: Any, renderer: Any) -> Callable[[Any], Picture]:
+def _mujoco_painter(env: Any, renderer: Any) -> Callable[[Any], Picture]:
     import mujoco
 
-    data = mujoco.MjData(place.model)
+    data = mujoco.MjData(env.model)
     camera = mujoco.MjvCamera()
     camera.distance, camera.elevation, camera.azimuth = 4.0, -12.0, 90.0
 
-    def draw(place: Any) -> Picture:
-        data.qpos[:], data.qvel[:] = place.position[0], place.velocity[0]
-        mujoco.mj_forward(place.model, data)
+    def draw(env: Any) -> Picture:
+        data.qpos[:], data.qvel[:] = env.position[0], env.velocity[0]
+        mujoco.mj_forward(env.model, data)
         camera.lookat[:] = data.body(1).xpos[0], 0.0, 0.7
         renderer.update_scene(data, camera)
         return np.array(renderer.render())
@@ -150,8 +159,7 @@ def _mujoco_painter(place: Any, renderer: Any) -> Callable[[Any], Picture]:
 
 
 def _point_painter() -> Callable[[Any], Picture]:
-    from PIL import Image, ImageDraw
-
+    Image, ImageDraw = (require(f"PIL.{name}", "plot", "drawing a video") for name in ("Image", "ImageDraw"))
     from sapp.envs.point import GOAL, PIT
 
     trail: list[tuple[float, float]] = []
@@ -163,8 +171,8 @@ def _point_painter() -> Callable[[Any], Picture]:
         x, y = centre
         canvas.ellipse((x - radius, y - radius, x + radius, y + radius), fill=fill)
 
-    def draw(place: Any) -> Picture:
-        trail.append(at(place.position[0]))
+    def draw(env: Any) -> Picture:
+        trail.append(at(env.position[0]))
         image = Image.new("RGB", (HEIGHT, HEIGHT), "#ffffff")
         canvas = ImageDraw.Draw(image)
         (left, bottom), (right, top) = at(PIT[0]), at(PIT[1])

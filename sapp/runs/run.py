@@ -17,6 +17,7 @@ import numpy as np
 from sapp.core.version import __version__
 from sapp.algorithms import config as configuration
 from sapp.data.frames import FrameDataset
+from sapp.data.normalised_scores import base_name, normalized_score, recorded_references
 from sapp.core.errors import SappError
 from sapp.core.files import write_text
 from sapp.networks import Policy
@@ -57,6 +58,8 @@ class Problem:
     observation_scale: list[float] | None = None
     frame: list[int] | None = None
     """Frames of an observation, their height and width, where observations are stacks of frames."""
+    reference_scores: list[float] | None = None
+    """Returns that count as 0 and as 100, where the data say so (Minari's metadata do)."""
 
     @classmethod
     def of(cls, dataset: Dataset | FrameDataset, source: Any) -> Problem:
@@ -94,6 +97,7 @@ class Problem:
             action_labels=None if dataset.action_labels is None else list(dataset.action_labels),
             observation_offset=_floats(dataset.observation_offset),
             observation_scale=_floats(dataset.observation_scale),
+            reference_scores=recorded_references(dataset.provenance),
         )
 
     @property
@@ -107,6 +111,16 @@ class Problem:
             return blank_frame_spec(self.frame, self.action_size)
         zeros = jnp.zeros(self.observation_size)
         return Spec(self.observation_size, self.action_size, zeros, jnp.ones_like(zeros), self.discrete)
+
+    def scores(self, returns: np.ndarray) -> np.ndarray | None:
+        """Returns on the scale of 0 to 100, where reference returns are known."""
+        known = base_name(self.environment or "")
+        if known is not None:
+            return normalized_score(known, returns)
+        if self.reference_scores is None:
+            return None
+        low, high = self.reference_scores
+        return np.asarray(100.0 * (np.asarray(returns, np.float64) - low) / (high - low))
 
     def to_network(self, observation: np.ndarray) -> np.ndarray:
         """Observations as they are logged, scaled as the data was when it was loaded."""

@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from sapp.core.errors import SappError
+from sapp.data.environment_names import typed_environment
 from sapp.networks import Policy
 from sapp.training import background as beside
 from sapp.training.program import Population
@@ -23,6 +24,7 @@ EPSILON = 0.001
 if TYPE_CHECKING:
     from sapp.envs.base import BatchEnvironment
     from sapp.envs.frames import FrameEnvironment
+    from sapp.envs.gymnasium_batch import Source
     from sapp.runs.run import Plan, Problem, Run
 
 
@@ -63,12 +65,22 @@ def _modes(actors: Policy, observation: Array) -> Array:
     return jax.vmap(lambda actor, x: actor(x).mode())(actors, observation)
 
 
+def _act(actors: Policy, problem: Problem, observation: np.ndarray) -> np.ndarray:
+    """Actions of stacked policies in the environment's units; numbers of discrete actions stay as they are."""
+    modes = np.asarray(_modes(actors, problem.to_network(np.asarray(observation, np.float32))))
+    if problem.discrete:
+        return modes
+    low, high = np.asarray(problem.action_low), np.asarray(problem.action_high)
+    return np.asarray(low + (modes + 1.0) * 0.5 * (high - low))
+
+
 class Evaluator:
     """Keeps the environments between evaluations."""
 
-    def __init__(self, plan: Plan) -> None:
-        """For the members and problems of a run."""
+    def __init__(self, plan: Plan, given: BatchEnvironment | None = None) -> None:
+        """For the members and problems of a run; ``given`` is played in place of the environments they name."""
         self._plan = plan
+        self._given = given
         self._environments: dict[tuple[str, str | None], BatchEnvironment] = {}
         self._screens: dict[str, FrameEnvironment] = {}
 
@@ -84,14 +96,26 @@ class Evaluator:
             if problem.frame is not None:
                 self._check_screen(problem)
                 continue
-            place = self.environment(problem)
-            sizes = place.observation_size, place.action_size
-            if sizes != (problem.observation_size, problem.action_size):
-                raise SappError(
-                    f"{problem.name}: observations and actions have {problem.observation_size} and "
-                    f"{problem.action_size} values, those of environment {problem.environment!r} {sizes[0]} and "
-                    f"{sizes[1]}; name the environment it is from, or evaluate never (eval_every 0)"
-                )
+            self._check_vectors(problem)
+
+    def _check_vectors(self, problem: Problem) -> None:
+        try:
+            env = self.environment(problem)
+        except SappError as error:
+            raise SappError(f"{error}; or evaluate never (eval_every 0)") from None
+        kinds = [
+            f"{observations} values in an observation and "
+            + (f"{actions} values in an action" if discrete is None else f"{discrete} discrete actions")
+            for observations, actions, discrete in (
+                (problem.observation_size, problem.action_size, problem.num_actions),
+                (env.observation_size, env.action_size, env.num_actions),
+            )
+        ]
+        if kinds[0] != kinds[1]:
+            raise SappError(
+                f"{problem.name}: has {kinds[0]}, environment {problem.environment!r} has {kinds[1]}; name the "
+                "environment it is from, or evaluate never (eval_every 0)"
+            )
 
     def _check_screen(self, problem: Problem) -> None:
         place = self.screen(problem)
@@ -117,11 +141,13 @@ class Evaluator:
         """The problem's environment, made on first use."""
         from sapp.envs import make
 
+        if self._given is not None:
+            return self._given
         assert problem.environment is not None
-        place = problem.environment, problem.physics
-        if place not in self._environments:
-            self._environments[place] = make(problem.environment, physics=problem.physics)
-        return self._environments[place]
+        named = problem.environment, problem.physics
+        if named not in self._environments:
+            self._environments[named] = make(problem.environment, physics=problem.physics, recorded=True)
+        return self._environments[named]
 
     def evaluate(
         self,
@@ -135,7 +161,6 @@ class Evaluator:
 
         ``policies`` are each population's, stacked; ``members`` are the indices of those to play (default: all).
         """
-        from sapp.data.normalised_scores import base_name, normalized_score
         from sapp.evaluation.rollouts import evaluate
 
         found: list[Evaluation] = []
@@ -155,19 +180,10 @@ class Evaluator:
                     task = partial(self._play_frames, chosen, problem, own, episodes, seed)
                     screens.setdefault(str(problem.environment), []).append(task)
                     continue
-                low, high = np.asarray(problem.action_low), np.asarray(problem.action_high)
-
-                def act(
-                    observation: np.ndarray, chosen: Any = chosen, low: Any = low, high: Any = high,
-                    scale: Any = problem.to_network,
-                ) -> np.ndarray:  # fmt: skip
-                    modes = np.asarray(_modes(chosen, scale(np.asarray(observation, np.float32))))
-                    return low + (modes + 1.0) * 0.5 * (high - low)
-
+                act = partial(_act, chosen, problem)
                 returns, lengths = evaluate(act, self.environment(problem), len(positions), episodes, seed)
                 for position, member_returns, member_lengths in zip(positions, returns, lengths, strict=True):
-                    known = base_name(problem.environment or "")
-                    scores = normalized_score(known, member_returns) if known else None
+                    scores = problem.scores(member_returns)
                     found.append(Evaluation(indices[position], member_returns, member_lengths, scores))
         # Games side by side where an accelerator computes the policies: what remains is emulation, and waiting.
         with ThreadPoolExecutor(max(1, len(screens)) if beside.worthwhile() else 1) as pool:
@@ -198,30 +214,37 @@ def play(
     episodes: int = 10,
     seed: int = 0,
     members: Sequence[int | str] | None = None,
-    environment: str | None = None,
+    environment: Source | None = None,
     physics: str | None = None,
+    max_episode_steps: int | None = None,
 ) -> list[Evaluation]:
-    """Play the newest checkpoint of a run's members in lockstep.
+    """Play the newest checkpoint of a run's members, all at once.
 
     Args:
         run: finished or not, with at least one checkpoint.
         episodes: per member.
         seed: of the start states.
         members: names or indices (default: all).
-        environment: in place of the one the data names.
+        environment: in place of the one the data names: a name, an environment, or a function that makes one; see
+            ``sapp.envs.make``.
         physics: in place of the one the data names.
+        max_episode_steps: the time limit, for environments without one.
     """
     from sapp.runs.run import populations
 
     plan = run.plan
     chosen = {run.member_index(member) for member in members} if members is not None else set(range(len(plan.members)))
     used = {plan.members[index].dataset for index in chosen}
+    given = _given(environment, physics, max_episode_steps)
+    if isinstance(environment, str):
+        environment = typed_environment(environment)
+    named = environment if environment is None or isinstance(environment, str) else given and given.name
     problems = tuple(
         replace(
             problem,
-            environment=(environment or problem.environment) if number in used else None,
+            environment=(named or problem.environment) if number in used else None,
             # the data's physics belongs to the data's environment; another one starts from its own default
-            physics=physics or (problem.physics if environment in (None, problem.environment) else None),
+            physics=physics or (problem.physics if named in (None, problem.environment) else None),
         )
         for number, problem in enumerate(plan.problems)
     )
@@ -230,8 +253,18 @@ def play(
     _, learners = run.restore()
     if not learners:
         raise SappError(f"{run.path}: no checkpoint yet; train or resume the run first")
-    evaluator = Evaluator(replace(plan, problems=problems))
+    limit = max_episode_steps or plan.eval_max_steps
+    evaluator = Evaluator(replace(plan, problems=problems, eval_max_steps=limit), given)
     evaluator.check()
     groups = populations(plan)
     policies = [population.actors(learner) for population, learner in zip(groups, learners, strict=True)]
     return evaluator.evaluate(groups, policies, episodes, seed, chosen)
+
+
+def _given(environment: Source | None, physics: str | None, limit: int | None) -> BatchEnvironment | None:
+    """An environment that is not in the data: an object, or a Gymnasium id that needs a time limit."""
+    from sapp.envs import is_frames, make
+
+    if environment is None or (isinstance(environment, str) and (limit is None or is_frames(environment))):
+        return None
+    return make(environment, physics=physics, max_episode_steps=limit)

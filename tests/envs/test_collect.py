@@ -13,7 +13,8 @@ class Countdown:
     An observation is (episode number, time).
     """
 
-    name, physics = "countdown", ""
+    name, identity, physics = "countdown", "countdown", ""
+    num_actions = action_labels = None
     observation_size, action_size, max_episode_steps = 2, 1, 50
     action_low, action_high = -np.ones(1, np.float32), np.ones(1, np.float32)
     lengths = np.random.default_rng(0).choice([1, 3, 80], size=100_000, p=[0.5, 0.4, 0.1])

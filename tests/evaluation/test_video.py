@@ -60,3 +60,18 @@ def test_what_cannot_be_drawn_is_named() -> None:
 
     with pytest.raises(SappError, match="moonlander: it cannot be drawn"), _painter(Unknown()):
         pass
+
+
+def test_gymnasium_environments_draw_themselves() -> None:
+    pytest.importorskip("pygame")
+    from sapp.envs import make
+
+    env = make("CartPole-v1", pictures=True)
+    with _painter(env) as draw:
+        pictures = episode(env, lambda seen: (seen[:, 2] > 0).astype(int), draw)
+    assert pictures[0].shape == (400, 600, 3)
+    assert (pictures[0] != pictures[-1]).any()
+    quiet = make("CartPole-v1")
+    quiet.reset(1, 0)
+    with _painter(quiet) as draw, pytest.raises(SappError, match="render_mode='rgb_array'"):
+        draw(quiet)

@@ -155,7 +155,8 @@ def environment_json(environment: str | None, physics: str | None) -> str | None
             from sapp.envs.gymnasium_specs import environment_spec
 
             return environment_spec(environment, physics or "d4rl").to_json()
-        return gymnasium.spec(environment).to_json()
+        if environment in gymnasium.registry:  # a name in a file never makes anything be imported
+            return gymnasium.spec(environment).to_json()
     return None
 
 

@@ -1,0 +1,28 @@
+"""Names of environments: what a user types may import a module, what a file holds never does."""
+
+from __future__ import annotations
+
+import importlib
+from typing import overload
+
+from sapp.core.errors import SappError
+
+
+@overload
+def typed_environment(name: str) -> str: ...
+@overload
+def typed_environment(name: None) -> None: ...
+def typed_environment(name: str | None) -> str | None:
+    """The registered id behind a name that a user has typed: "module:Id" imports the module, which registers "Id".
+
+    The only place where an environment's name becomes code. Call it with what comes from the caller or the command
+    line, never with what a dataset or a run folder says.
+    """
+    module, colon, identity = (name or "").partition(":")
+    if not colon:
+        return name
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # whatever the user's own module raises
+        raise SappError(f"{name}: module {module!r} cannot be imported ({type(error).__name__}: {error})") from None
+    return identity
