@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError, did_you_mean
 from sapp.data.dataset import Dataset
+from sapp.data.environment_names import typed_environment
 from sapp.data.frames import FrameDataset
 from sapp.data.registry import FORMATS, NAMES, Request
 
@@ -42,7 +43,7 @@ def load(
             it is. Image logs come as a ``FrameDataset``. Installed packages may add formats, see
             ``sapp.data.registry``.
         name: in place of the one that follows from the source.
-        environment: in place of the one that follows from the source.
+        environment: in place of the one that follows from the source; "module:Id" imports the module.
         physics: in place of the one that follows from the source.
         action_low: in place of the bounds that follow from the source.
         action_high: in place of the bounds that follow from the source.
@@ -53,7 +54,7 @@ def load(
             dataset of the benchmark is made.
     """
     every = {
-        "name": name, "environment": environment, "physics": physics, "action_low": action_low,
+        "name": name, "environment": typed_environment(environment), "physics": physics, "action_low": action_low,
         "action_high": action_high, "max_episode_steps": max_episode_steps, "columns": columns, "mirror": mirror,
         "progress": progress,
     }  # fmt: skip
