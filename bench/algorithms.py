@@ -109,7 +109,7 @@ def main() -> None:
     parser.add_argument("--algorithms", nargs="+", default=NAMES)
     parser.add_argument("--members", type=int, default=18)
     parser.add_argument("--dataset", choices=SIZES, default=DATASET, help="population: whose presets")
-    parser.add_argument("--precision", choices=("float32", "tf32", "bf16"))
+    parser.add_argument("--precision", choices=("auto", "float32", "tf32", "mixed"))
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=3.0, help="timed work an algorithm, or length of a turn")
     parser.add_argument("--cores", type=int, default=2, choices=(1, 2), help="1: compare processor time")

@@ -1,8 +1,8 @@
 """Steps a second and memory of discrete CQL on frames of Atari's size, as a population; d3rlpy's beside it if wanted.
 
-    python bench/atari.py --members 12 --batch 32 64 --precision tf32 bf16 --frames 1_000_000
+    python bench/atari.py --members 12 --batch 32 64 --precision tf32 mixed --frames 1_000_000
     python bench/atari.py --members 1 12 --methods patches conv --seconds 3 --d3rlpy
-    python bench/atari.py --members 60 --columns 1 5 --algorithms sa-discrete-cql --batch 32 --precision bf16
+    python bench/atari.py --members 60 --columns 1 5 --algorithms sa-discrete-cql --batch 32 --precision mixed
 
 Frames are synthetic (their content does not change the work). ``memory`` is what the frames take on the device beside
 their raw bytes; ``peak`` is the device's peak until then. Needs NumPy, JAX, equinox and optax; --d3rlpy also PyTorch

@@ -21,11 +21,13 @@ import csv  # noqa: E402
 import json  # noqa: E402
 from dataclasses import replace  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import get_args  # noqa: E402
 
 import jax  # noqa: E402
 
 import sapp  # noqa: E402
 from sapp.algorithms.config import override  # noqa: E402
+from sapp.core.precision import Precision  # noqa: E402
 from sapp.data import Dataset, load_vectors  # noqa: E402
 
 ENVIRONMENTS = ("halfcheetah", "hopper", "walker2d")
@@ -69,7 +71,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.1, help="of every phase's steps")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--hidden", type=int, nargs="+", default=[256, 256])
-    parser.add_argument("--precision", default="bf16", choices=("float32", "tf32", "bf16"))
+    parser.add_argument("--precision", default="auto", choices=get_args(Precision))
     parser.add_argument("--batch", type=int, default=256)
     options = parser.parse_args()
     data = datasets(options.data)

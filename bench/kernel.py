@@ -68,7 +68,7 @@ def seconds(function, *arguments, calls: int = 10) -> float:
 
 def gradients(layers: int, members: int, batch: int, calls: int) -> None:
     exact = jax.tree.leaves(critic_gradient(*problem(layers, batch, "float32"))[1])
-    one = problem(layers, batch, "bf16")
+    one = problem(layers, batch, "mixed")
     many = jax.tree.map(lambda leaf: jnp.stack([leaf] * members), one)
     for name, gradient in (("plain", critic_gradient), ("fused", fused_critic_gradient)):
         found = jax.tree.leaves(jax.jit(gradient)(*one)[1])

@@ -1,6 +1,6 @@
 """Speed of online training: updates a second by precision and number of members, and the simulators beside them.
 
-python bench/online.py --members 9 12 18 --precision tf32 bf16 --padded both --seconds 4
+python bench/online.py --members 9 12 18 --precision tf32 mixed --padded both --seconds 4
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def simulate(name: str, members: int, rows: int, rounds: int, threads: int) -> f
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, nargs="+", default=[9, 12, 18])
-    parser.add_argument("--precision", nargs="+", default=["tf32", "bf16"])
+    parser.add_argument("--precision", nargs="+", default=["tf32", "mixed"])
     parser.add_argument("--kind", nargs="+", default=["mixed"], choices=list(SIZES))
     parser.add_argument("--chunk", type=int, default=256)
     parser.add_argument("--rows", type=int, default=16, help="environments of a member")

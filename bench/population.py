@@ -1,6 +1,6 @@
 """Speed of a population's phases: run-steps a second by precision and number of members.
 
-python bench/population.py --members 15 30 --precision bf16 tf32 --hidden 256,256,256
+python bench/population.py --members 15 30 --precision mixed tf32 --hidden 256,256,256
 """
 
 from __future__ import annotations

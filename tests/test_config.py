@@ -53,7 +53,7 @@ def same(a: object, b: object) -> bool:
 
 @pytest.mark.parametrize("weights", WEIGHTS, ids=lambda w: type(w).__name__)
 def test_describe_and_build_are_inverse_through_json(weights: StateWeights) -> None:
-    structure = {"hidden": (32, 16), "backup": "soft", "precision": "bf16", "alpha_scale": "per-critic"}
+    structure = {"hidden": (32, 16), "backup": "soft", "precision": "mixed", "alpha_scale": "per-critic"}
     algorithm = CQL(weights=weights, alpha=1.25, **structure)
     text = json.dumps(describe(algorithm))
     assert same(build(json.loads(text)), algorithm)

@@ -9,9 +9,9 @@ import equinox as eqx
 from jax import Array
 
 from sapp.core.errors import SappError, check_ranges
+from sapp.core.precision import check_precision
 from sapp.core.spec import Batch, Spec
 from sapp.networks import Policy
-from sapp.networks.mlp import check_precision
 from sapp.weights import StateWeights, Uniform
 
 Metrics = dict[str, Array]
@@ -44,7 +44,7 @@ class Algorithm(eqx.Module):
         vae_lr: learning rate of the VAE.
         share: of the critics' least value in share·min + (1 − share)·max.
         normalise: observations with the data's mean and deviation.
-        precision: of matrix products: float32, tf32 or bf16.
+        precision: of matrix products: auto, float32, tf32 or mixed.
     """
 
     discount: eqx.AbstractVar[float]

@@ -36,7 +36,7 @@ class BC(Algorithm):
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
     batch_size: int = eqx.field(static=True, default=256)
     normalise: bool = eqx.field(static=True, default=True)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(self, "noise")

@@ -124,7 +124,7 @@ class BCQ(Algorithm):
     next_actions: int = eqx.field(static=True, default=10)
     candidates: int = eqx.field(static=True, default=100)
     batch_size: int = eqx.field(static=True, default=100)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(self, "limit", counts=("next_actions", "candidates"))

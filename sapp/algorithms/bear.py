@@ -79,7 +79,7 @@ class BEAR(Algorithm):
     next_actions: int = eqx.field(static=True, default=10)
     candidates: int = eqx.field(static=True, default=100)
     batch_size: int = eqx.field(static=True, default=256)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(

@@ -81,7 +81,7 @@ class BRAC(Algorithm):
     critic_hidden: tuple[int, ...] = eqx.field(static=True, default=(300, 300))
     behaviour_steps: int = eqx.field(static=True, default=300_000)
     batch_size: int = eqx.field(static=True, default=256)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(self, "sigma", "warm_steps", "behaviour_steps", counts=("samples",))

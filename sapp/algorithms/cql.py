@@ -21,10 +21,10 @@ from sapp.algorithms.actor_critic import (
 from sapp.algorithms.base import Algorithm, Metrics
 from sapp.core.backend import on_cuda
 from sapp.core.errors import SappError, check_ranges
+from sapp.core.precision import check_precision, resolve
 from sapp.core.pytrees import polyak
 from sapp.core.spec import Batch, Spec
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
-from sapp.networks.mlp import check_precision
 from sapp.weights import StateWeights, Uniform
 
 ALPHA_SCALES = {"d3rlpy-v1": 0.5, "per-critic": 1.0, "half-td": 2.0}
@@ -33,7 +33,7 @@ critics but sums their TD errors (α/2 each; the paper's scores live on this sca
 v2 use α; the paper's printed objective has ½TD, that is 2α."""
 
 Kernel = Literal["auto", "xla", "fused"]
-"""How the critics' gradient is computed: as the compiler makes it, or by ``sapp.kernels.conservative`` (CUDA, bf16).
+"""How the critics' gradient is computed: as the compiler makes it, or by ``sapp.kernels.conservative`` (CUDA, mixed).
 ``auto`` takes the second where it can."""
 
 STATES_AT_ONCE = 32
@@ -63,7 +63,7 @@ class CQL(Algorithm):
         backup: which action the target takes at s': mode, sample, or soft (sample with entropy).
         alpha_scale: what α multiplies: d3rlpy-v1 (α/2 a critic, the paper's scale), per-critic (α) or half-td
             (2α).
-        kernel: how the critics' gradient is computed: xla, fused (CUDA, bf16), or auto.
+        kernel: how the critics' gradient is computed: xla, fused (CUDA, mixed), or auto.
     """
 
     alpha: float = 5.0
@@ -79,15 +79,15 @@ class CQL(Algorithm):
     batch_size: int = eqx.field(static=True, default=256)
     backup: Literal["mode", "sample", "soft"] = eqx.field(static=True, default="mode")
     alpha_scale: Literal["d3rlpy-v1", "per-critic", "half-td"] = eqx.field(static=True, default="d3rlpy-v1")
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
     kernel: Kernel = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_precision(self.precision)
         if self.kernel not in get_args(Kernel):
             raise SappError(f"kernel {self.kernel!r} is unknown: use one of {', '.join(get_args(Kernel))}")
-        if self.kernel == "fused" and self.precision != "bf16":
-            raise SappError(f"kernel fused computes in bf16, not in {self.precision}: add precision bf16")
+        if self.kernel == "fused" and self.precision not in ("auto", "mixed"):
+            raise SappError(f"kernel fused computes in precision mixed, not in {self.precision}: add precision mixed")
         if self.backup not in ("mode", "sample", "soft"):
             raise SappError(f"backup {self.backup!r} is unknown: use mode, sample or soft")
         if self.alpha_scale not in ALPHA_SCALES:
@@ -158,7 +158,7 @@ class CQL(Algorithm):
 
     def _fused(self, batch: Batch) -> bool:
         """Whether the fused kernel serves this problem; asked for and unfit is an error."""
-        if self.kernel == "xla" or (self.kernel == "auto" and (self.precision != "bf16" or not on_cuda())):
+        if self.kernel == "xla" or (self.kernel == "auto" and (resolve(self.precision) != "mixed" or not on_cuda())):
             return False
         from sapp.kernels import conservative  # not before it is needed: Pallas is slow to import
 
@@ -221,7 +221,7 @@ def _total(value: Array, penalty: Array, target: Array, weights: Array, coeffici
 def fused_critic_gradient(
     critics: StateActionNetwork, batch: Batch, target: Array, proposals: Proposals, weights: Array, coefficient: Array
 ) -> tuple[tuple[Array, Metrics], StateActionNetwork]:
-    """As ``critic_gradient``, by the kernels of ``sapp.kernels.conservative`` in bf16."""
+    """As ``critic_gradient``, by the kernels of ``sapp.kernels.conservative``."""
     from sapp.kernels import conservative
 
     actions, log_probs = proposals

@@ -68,7 +68,7 @@ class EDAC(Algorithm):
     diversify: bool = eqx.field(static=True, default=True)
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256, 256))
     batch_size: int = eqx.field(static=True, default=256)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(self, "eta", "initial_temperature", counts=("critics",))

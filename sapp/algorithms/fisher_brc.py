@@ -79,7 +79,7 @@ class FisherBRC(Algorithm):
     components: int = eqx.field(static=True, default=5)
     behaviour_steps: int = eqx.field(static=True, default=1_000_000)
     batch_size: int = eqx.field(static=True, default=256)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(self, "penalty", "behaviour_steps", counts=("components",))

@@ -80,7 +80,7 @@ class IQL(Algorithm):
     batch_size: int = eqx.field(static=True, default=256)
     normalise: bool = eqx.field(static=True, default=False)
     reward_scaling: Literal["returns", "none"] = eqx.field(static=True, default="returns")
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(self, "beta", "decay_steps")

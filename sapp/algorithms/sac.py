@@ -52,7 +52,7 @@ class SAC(Algorithm):
     padding: Padding | None = None
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
     batch_size: int = eqx.field(static=True, default=256)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(self)

@@ -54,7 +54,7 @@ class TD3(Algorithm):
     batch_size: int = eqx.field(static=True, default=256)
     period: int = eqx.field(static=True, default=2)
     normalise: bool = eqx.field(static=True, default=True)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_settings(self, "noise", "noise_clip", counts=("period",))

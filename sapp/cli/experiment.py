@@ -33,7 +33,7 @@ holds is never trained again, and the same command resumes an interrupted experi
 \b
 Examples:
   sapp experiment table1 --scale smoke
-  sapp experiment table1 --scale small --datasets hopper-medium,hopper-random --seeds 5 --precision bf16
+  sapp experiment table1 --scale small --datasets hopper-medium,hopper-random --seeds 5 --precision mixed
   sapp experiment alpha-sweep --scale paper --store results.sqlite --on ray
   sapp experiment atari --scale small --data logs    # logs/pong and so on, from sapp collect --algorithm dqn
 """
@@ -75,7 +75,7 @@ def experiment(
             help="Folder with files of the datasets (hopper-medium-v2.hdf5) or logs of games; not at scale smoke.",
         ),
     ] = None,
-    precision: Annotated[str | None, typer.Option("--precision", help="float32, tf32 or bf16 [float32].")] = None,
+    precision: Annotated[str | None, typer.Option("--precision", help="auto, float32, tf32 or mixed [auto].")] = None,
     fallback: Annotated[
         bool, typer.Option("--fallback", help="Weights of 1 while the ratio estimator is sick; the paper has none.")
     ] = False,
@@ -90,8 +90,10 @@ def experiment(
         raise SappError(
             f"experiment {name!r} is unknown{did_you_mean(name, EXPERIMENTS)}; use {', '.join(EXPERIMENTS)}"
         )
-    if precision not in (None, "float32", "tf32", "bf16"):
-        raise SappError(f"--precision {precision!r}: use float32, tf32 or bf16")
+    if precision is not None:
+        from sapp.core.precision import check_precision
+
+        check_precision(precision)
     if on not in ("local", "ray") or (address is not None and on != "ray"):
         raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
     if data is not None and scale == "smoke":

@@ -256,7 +256,7 @@ def train(
     ] = None,
     keep: Annotated[int, typer.Option("--keep", help="How many checkpoints to keep.")] = 2,
     precision: Annotated[
-        str | None, typer.Option("--precision", help="Of matrix products: float32, tf32 or bf16 [float32].")
+        str | None, typer.Option("--precision", help="Of matrix products: auto, float32, tf32, mixed [auto].")
     ] = None,
     stream: Annotated[
         bool, typer.Option("--stream", help="Images: leave frames on the host even where the device could hold them.")

@@ -1,6 +1,6 @@
 """Atari by the paper's second half: logs of our own, then CQL, SA-CQL, its controls and REM on them.
 
-    python -m sapp.experiments.atari --out runs/atari --log-steps 500_000 --minutes 25 --set network.precision=bf16
+    python -m sapp.experiments.atari --out runs/atari --log-steps 500_000 --minutes 25 --set network.precision=mixed
     python -m sapp.experiments.atari --out runs/atari --policies POLICIES --epsilons 0.01 0.1 0.3 1 --minutes 25
     python -m sapp.experiments.atari --out runs/atari --report
 

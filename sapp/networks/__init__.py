@@ -1,5 +1,6 @@
 """Networks and densities: multilayer perceptrons, ensembles, policies, tanh-Gaussian and mixture densities, a VAE."""
 
+from sapp.core.precision import Precision
 from sapp.networks.action_gradient import values_and_slopes
 from sapp.networks.action_scores import MLPScores
 from sapp.networks.conv import ConvScores, DefaultScores, Encoder
@@ -16,7 +17,7 @@ from sapp.networks.ensemble import (
 )
 from sapp.networks.gaussian import GaussianActor, NarrowGaussianActor, TanhGaussian
 from sapp.networks.mixture import BehaviourDensity
-from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork, ensemble
+from sapp.networks.mlp import MLP, Linear, StateActionNetwork, ensemble
 from sapp.networks.policy import BestOf, Distribution, Normalised, Normaliser, Policy, best
 from sapp.networks.vae import CVAE, vae_loss
 

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.networks.mlp import Linear, Precision, StateActionNetwork, matmul, products
+from sapp.core.precision import Precision, matmul
+from sapp.networks.mlp import Linear, StateActionNetwork
 
 Layers = tuple[Linear, ...]
 
@@ -48,11 +49,11 @@ def _forward(precision: Precision, layers: Layers, state: Array, action: Array) 
     hidden = [jnp.concatenate([state, action], axis=-1)]
     for layer in inner:
         hidden.append(jax.nn.relu(layer(hidden[-1], precision)))
-    value = head(hidden[-1], precision).astype(jnp.float32)[..., 0]
-    back = [_where_on(hidden[-1], jnp.broadcast_to(head.weight[:, 0].astype(hidden[-1].dtype), hidden[-1].shape))]
+    value = head.output(hidden[-1])[..., 0]
+    back = [_where_on(hidden[-1], jnp.broadcast_to(head.weight[:, 0], hidden[-1].shape))]
     for layer, below in zip(inner[:0:-1], hidden[-2:0:-1], strict=True):
         back.append(_where_on(below, matmul(back[-1], layer.weight.T, precision)))
-    slope = matmul(back[-1], inner[0].weight[state.shape[-1] :].T, precision).astype(jnp.float32)
+    slope = matmul(back[-1], inner[0].weight[state.shape[-1] :].T, precision)
     return (value, slope), (layers, hidden, back[::-1], slope)
 
 
@@ -64,13 +65,13 @@ def _backward(precision: Precision, kept: Any, gradients: tuple[Array, Array]) -
     moved = jnp.pad(of_slope, ((0, 0), (size, 0)))
     found = []
     for number, (layer, below, g) in enumerate(zip(inner, hidden[:-1], back, strict=True)):
-        weight = products(_both(of_value, below, moved).T, g, precision)
-        found.append(_layer(layer, weight, products(of_value[None], g, precision)[0]))
+        weight = matmul(_both(of_value, below, moved).T, g, precision)
+        found.append(_layer(layer, weight, matmul(of_value[None], g, precision)[0]))
         moving = moved[:, size:] if number == 0 else moved
         moved = _where_on(hidden[number + 1], matmul(moving, layer.weight[-moving.shape[-1] :], precision))
-    weight = jnp.sum(_both(of_value, hidden[-1], moved), axis=0, dtype=jnp.float32)
+    weight = jnp.sum(_both(of_value, hidden[-1], moved), axis=0)
     found.append(_layer(head, weight[:, None], jnp.sum(of_value, keepdims=True)))
-    of_state = of_value[:, None] * matmul(back[0], inner[0].weight[:size].T, precision).astype(jnp.float32)
+    of_state = of_value[:, None] * matmul(back[0], inner[0].weight[:size].T, precision)
     return tuple(found), of_state, of_value[:, None] * slope
 
 
@@ -84,7 +85,7 @@ def _where_on(hidden: Array, x: Array) -> Array:
 
 def _both(of_value: Array, hidden: Array, moved: Array) -> Array:
     """q·h + t, a row a state."""
-    return of_value[:, None] * hidden.astype(jnp.float32) + moved.astype(jnp.float32)
+    return of_value[:, None] * hidden + moved
 
 
 def _layer(like: Linear, weight: Array, bias: Array) -> Linear:

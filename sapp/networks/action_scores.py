@@ -15,8 +15,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from sapp.core.errors import SappError
+from sapp.core.precision import Precision, check_precision
 from sapp.core.spec import Spec
-from sapp.networks.mlp import MLP, Linear, Precision, check_precision
+from sapp.networks.mlp import MLP, Linear
 
 
 def split_heads(output: Array, heads: int) -> Array:
@@ -25,15 +26,14 @@ def split_heads(output: Array, heads: int) -> Array:
 
 
 class Scores(eqx.Module):
-    """A linear head on features [B, F]."""
+    """A linear head on features [B, F], in float32."""
 
     linear: Linear
     heads: int = eqx.field(static=True)
-    precision: Precision = eqx.field(static=True)
 
     def many(self, features: Array) -> Array:
         """Every head's scores [B, n, K]."""
-        return split_heads(self.linear(features, self.precision).astype(jnp.float32), self.heads)
+        return split_heads(self.linear.output(features), self.heads)
 
     def __call__(self, features: Array) -> Array:
         """Scores [B, n]: the mean over heads."""
@@ -75,7 +75,7 @@ class MLPScores(eqx.Module):
     """
 
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         check_precision(self.precision)

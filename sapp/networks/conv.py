@@ -11,9 +11,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from sapp.core.errors import SappError
+from sapp.core.precision import Precision, check_precision, lax_precision, operands, resolve, result
 from sapp.core.spec import Spec
 from sapp.networks.action_scores import MLPScores, Scores
-from sapp.networks.mlp import LAX_PRECISION, Linear, Precision, Start, check_precision
+from sapp.networks.mlp import Linear, Start
 
 Method = Literal["patches", "conv"]
 """How a layer is computed: as a product of image patches with the weights, or by the library's convolution."""
@@ -42,14 +43,12 @@ class Conv(eqx.Module):
         """Map images [B, H, W, C] to [B, H', W', outputs]."""
         if self.method == "patches":
             return self.linear(patches(x, self.kernel, self.stride), precision)
-        weight = self.weight()
-        if precision == "bf16":
-            x, weight = x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16)
+        x, weight = operands(precision, x, self.weight())
         y = jax.lax.conv_general_dilated(
             x, weight, (self.stride, self.stride), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"),
-            precision=LAX_PRECISION[precision],
+            precision=lax_precision(precision),
         )  # fmt: skip
-        return y + self.linear.bias.astype(y.dtype)
+        return result(precision, y) + self.linear.bias
 
     def weight(self) -> Array:
         """The kernel in its usual order [kernel, kernel, inputs, outputs]; ``linear`` holds it in that of patches."""
@@ -98,22 +97,20 @@ class Encoder(eqx.Module):
     precision: Precision = eqx.field(static=True)
 
     def __call__(self, stacks: Array) -> Array:
-        """Features, float32 whatever the precision inside."""
+        """Features [B, F]."""
         # pixels are moved as bytes; what is wider than a byte is made last, where the first product reads it
         x = stacks.transpose(0, 2, 3, 1)
         for number, layer in enumerate(self.layers):
             x = jax.nn.relu(_scaled(x, layer, self.precision) if number == 0 else layer(x, self.precision))
         x = x.reshape(x.shape[0], -1)
-        return jax.nn.relu(self.dense(x, self.precision)).astype(jnp.float32)
+        return jax.nn.relu(self.dense(x, self.precision))
 
 
 def _scaled(x: Array, layer: Conv, precision: Precision) -> Array:
     """The first layer on bytes divided by 255."""
-    wide = jnp.bfloat16 if precision == "bf16" else jnp.float32
     if layer.method == "patches":
-        seen = patches(x, layer.kernel, layer.stride)
-        return layer.linear((seen.astype(jnp.float32) / 255.0).astype(wide), precision)
-    return layer((x.astype(jnp.float32) / 255.0).astype(wide), precision)
+        return layer.linear(patches(x, layer.kernel, layer.stride).astype(jnp.float32) / 255.0, precision)
+    return layer(x.astype(jnp.float32) / 255.0, precision)
 
 
 class ImageScores(eqx.Module):
@@ -146,7 +143,7 @@ class ConvScores(eqx.Module):
     kernels: tuple[int, ...] = eqx.field(static=True, default=(8, 4, 3))
     strides: tuple[int, ...] = eqx.field(static=True, default=(4, 2, 1))
     features: int = eqx.field(static=True, default=512)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
     method: Method = eqx.field(static=True, default="patches")
     start: Start = eqx.field(static=True, default="torch")
 
@@ -177,7 +174,7 @@ class ConvScores(eqx.Module):
             height, width = output_size(height, kernel, stride), output_size(width, kernel, stride)
             inputs = outputs
         dense = Linear(keys[-1], height * width * inputs, self.features, start=self.start)
-        return Encoder(tuple(layers), dense, self.precision)
+        return Encoder(tuple(layers), dense, resolve(self.precision))
 
     def build(self, key: Array, spec: Spec, heads: int = 1) -> Any:
         """A fresh network for a problem of frames."""
@@ -185,7 +182,7 @@ class ConvScores(eqx.Module):
             raise SappError("ConvScores: the observations are vectors, not frames; use MLPScores")
         encoder_key, head_key = jax.random.split(key)
         head = Linear(head_key, self.features, spec.action_size * heads)
-        return ImageScores(self.encoder(encoder_key, spec.frame), Scores(head, heads, self.precision))
+        return ImageScores(self.encoder(encoder_key, spec.frame), Scores(head, heads))
 
 
 class DefaultScores(eqx.Module):
@@ -197,7 +194,7 @@ class DefaultScores(eqx.Module):
         kernels: height and width of each convolution's patches.
         strides: of each convolution.
         features: width of the dense layer after the convolutions.
-        precision: of matrix products: float32, tf32 or bf16.
+        precision: of matrix products: auto, float32, tf32 or mixed.
         method: how convolutions are computed: patches (as matrix products) or conv.
         start: initial weights of the encoder: torch (PyTorch's) or he (larger; escapes the flat start of Pong sooner).
     """
@@ -207,7 +204,7 @@ class DefaultScores(eqx.Module):
     kernels: tuple[int, ...] = eqx.field(static=True, default=(8, 4, 3))
     strides: tuple[int, ...] = eqx.field(static=True, default=(4, 2, 1))
     features: int = eqx.field(static=True, default=512)
-    precision: Precision = eqx.field(static=True, default="float32")
+    precision: Precision = eqx.field(static=True, default="auto")
     method: Method = eqx.field(static=True, default="patches")
     start: Start = eqx.field(static=True, default="torch")
 

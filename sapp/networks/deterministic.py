@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from sapp.core.precision import Precision
 from sapp.networks.gaussian import log_normal
-from sapp.networks.mlp import MLP, Precision
+from sapp.networks.mlp import MLP
 
 IQL_LOG_STD_MIN, IQL_LOG_STD_MAX = -5.0, 2.0
 

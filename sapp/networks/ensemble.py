@@ -12,9 +12,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from sapp.core.backend import on_cuda
+from sapp.core.precision import Precision
 from sapp.core.spec import Spec
 from sapp.networks.gaussian import GaussianActor
-from sapp.networks.mlp import MLP, Linear, Precision, StateActionNetwork
+from sapp.networks.mlp import MLP, Linear, StateActionNetwork
 
 N = TypeVar("N")
 LAYER_NORM_EPSILON = 1e-6
@@ -140,7 +141,7 @@ def hooked(mlp: MLP, state: Array, action: Array, after: Callable[[Array, int], 
     x = side_by_side(state, action)
     for number, layer in enumerate(mlp.layers[:-1]):
         x = after(jax.nn.relu(layer(x, mlp.precision)), number)
-    return mlp.layers[-1](x, mlp.precision).astype(jnp.float32)[..., 0]
+    return mlp.layers[-1].output(x)[..., 0]
 
 
 def side_by_side(state: Array, action: Array) -> Array:
@@ -234,7 +235,7 @@ class DropoutCritic(eqx.Module):
 
         whole = critic.normalised()
         first, second, head = whole.layers
-        hidden = jax.nn.relu(first(side_by_side(state, action), whole.precision)).astype(jnp.float32)
+        hidden = jax.nn.relu(first(side_by_side(state, action), whole.precision))
         keep = [
             jax.vmap(partial(self._keep, number=number, width=width))(keys)
             for number, width in enumerate((len(second.weight), len(head.weight)))

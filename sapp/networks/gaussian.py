@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.networks.mlp import MLP, Linear, Precision
+from sapp.core.precision import Precision
+from sapp.networks.mlp import MLP, Linear
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 ACTION_LIMIT = 1.0 - 1e-6
@@ -88,7 +89,7 @@ class GaussianActor(eqx.Module):
         log_std_min: float = LOG_STD_MIN,
     ) -> None:  # fmt: skip
         trunk_key, mean_key, std_key = jax.random.split(key, 3)
-        self.trunk = MLP(trunk_key, state_size, hidden[:-1], hidden[-1], precision)
+        self.trunk = MLP(trunk_key, state_size, hidden[:-1], hidden[-1], precision, trunk=True)
         self.mean = Linear(mean_key, hidden[-1], action_size)
         self.log_std = Linear(std_key, hidden[-1], action_size)
         self.log_std_min = log_std_min
@@ -96,9 +97,7 @@ class GaussianActor(eqx.Module):
     def heads(self, state: Array) -> tuple[Array, Array]:
         """Outputs of the two heads at states [B, S], float32 [B, A] each."""
         features = jax.nn.relu(self.trunk(state))
-        precision = self.trunk.precision
-        mean = self.mean(features, precision).astype(jnp.float32)
-        return mean, self.log_std(features, precision).astype(jnp.float32)
+        return self.mean.output(features), self.log_std.output(features)
 
     def __call__(self, state: Array) -> TanhGaussian:
         """Distribution over actions at states [B, S]."""

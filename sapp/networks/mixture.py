@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from sapp.core.precision import Precision
 from sapp.networks.gaussian import LOG_STD_MAX, log_normal, log_tanh_derivative, unsquash
-from sapp.networks.mlp import MLP, Precision
+from sapp.networks.mlp import MLP
 
 BEHAVIOUR_LOG_STD_MIN = -7.0
 """Floor of β̂'s log standard deviation: a logged action repeated exactly must not drive the likelihood to infinity."""

@@ -1,9 +1,9 @@
-"""Multilayer perceptrons with one switch for matrix precision."""
+"""Multilayer perceptrons; how their products are computed is in ``sapp.core.precision``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -12,33 +12,7 @@ from jax import Array
 
 from sapp.core.backend import on_cuda
 from sapp.core.errors import SappError
-
-Precision = Literal["float32", "tf32", "bf16"]
-"""How matrix products are computed: exactly in float32, in TF32 where the device has it, or from bf16 operands."""
-
-LAX_PRECISION = {"float32": jax.lax.Precision.HIGHEST, "tf32": jax.lax.Precision.DEFAULT, "bf16": None}
-"""What each means to JAX; bf16 operands are cast."""
-
-
-def check_precision(precision: str) -> None:
-    """Refuse an unknown precision by name."""
-    if precision not in get_args(Precision):
-        raise SappError(f"precision {precision!r} is unknown: use one of {', '.join(get_args(Precision))}")
-
-
-def matmul(x: Array, weight: Array, precision: Precision) -> Array:
-    """Product ``x @ weight`` at the given precision; with bf16 the result stays bf16 (half the memory traffic)."""
-    if precision == "bf16":
-        return jnp.matmul(x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16))
-    return jnp.matmul(x, weight, precision=LAX_PRECISION[precision])
-
-
-def products(a: Array, b: Array, precision: Precision) -> Array:
-    """As ``matmul``, but the result is float32 whatever the operands: for gradients of weights, which Adam adds up."""
-    if precision == "bf16":
-        return jnp.matmul(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
-    return matmul(a, b, precision)
-
+from sapp.core.precision import Precision, matmul, resolve
 
 Start = Literal["torch", "he"]
 """How a layer begins: weight and bias uniform in ±1/√fan_in, as PyTorch has it; or weights in ±√6/√fan_in and no bias,
@@ -61,20 +35,25 @@ class Linear(eqx.Module):
 
     def __call__(self, x: Array, precision: Precision) -> Array:
         """Apply to the last axis of ``x``."""
-        y = matmul(x, self.weight, precision)
-        return y + self.bias.astype(y.dtype)
+        return matmul(x, self.weight, precision) + self.bias
+
+    def output(self, x: Array) -> Array:
+        """Apply as a network's last layer, whose products are float32 whatever the hidden layers' are."""
+        return self(x, "float32")
 
 
 class MLP(eqx.Module):
-    """ReLU network; the result is float32 whatever the precision inside.
+    """ReLU network; its last layer is float32 whatever the precision of the hidden ones.
 
     ``scale`` shrinks the initial weights of the last layer, ``bias`` (if given) sets its initial bias. ``halves`` lets
     float32 be computed by half-precision products where that is faster and as exact; then it is differentiable once.
+    ``trunk``: what it returns is a hidden layer of a larger network, and computed like one.
     """
 
     layers: tuple[Linear, ...]
     precision: Precision = eqx.field(static=True)
     halves: bool = eqx.field(static=True)
+    trunk: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -87,6 +66,7 @@ class MLP(eqx.Module):
         scale: float = 1.0,
         bias: float | None = None,
         halves: bool = False,
+        trunk: bool = False,
     ) -> None:
         widths = [inputs, *hidden, outputs]
         keys = jax.random.split(key, len(widths) - 1)
@@ -95,8 +75,9 @@ class MLP(eqx.Module):
         if bias is not None:
             layers[-1] = eqx.tree_at(lambda layer: layer.bias, layers[-1], jnp.full((outputs,), bias, jnp.float32))
         self.layers = tuple(layers)
-        self.precision = precision
-        self.halves = halves and precision == "float32" and _suits_halves(inputs, tuple(hidden), outputs)
+        self.trunk = trunk
+        self.precision = resolve(precision)
+        self.halves = halves and self.precision == "float32" and _suits_halves(inputs, tuple(hidden), outputs)
 
     def __call__(self, x: Array) -> Array:
         """Map ``[..., inputs]`` to ``[..., outputs]``."""
@@ -107,7 +88,7 @@ class MLP(eqx.Module):
             return perceptron(layers, x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
         for layer in self.layers[:-1]:
             x = jax.nn.relu(layer(x, self.precision))
-        return self.layers[-1](x, self.precision).astype(jnp.float32)
+        return self.layers[-1](x, self.precision) if self.trunk else self.layers[-1].output(x)
 
 
 def _suits_halves(inputs: int, hidden: tuple[int, ...], outputs: int) -> bool:
@@ -151,11 +132,10 @@ class StateActionNetwork(eqx.Module):
         precision = self.mlp.precision
         of_state = matmul(state, first.weight[: self.state_size], precision)
         of_action = matmul(action, first.weight[self.state_size :], precision)
-        of_state = of_state + first.bias.astype(of_state.dtype)
-        x = jax.nn.relu(of_state[:, None, :] + of_action)
+        x = jax.nn.relu((of_state + first.bias)[:, None, :] + of_action)
         for layer in rest[:-1]:
             x = jax.nn.relu(layer(x, precision))
-        return rest[-1](x, precision).astype(jnp.float32)[..., 0]
+        return rest[-1].output(x)[..., 0]
 
 
 def ensemble(network: StateActionNetwork, state: Array, action: Array) -> Array:

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from sapp.core.precision import Precision
 from sapp.core.spec import Batch
-from sapp.networks.mlp import MLP, Precision
+from sapp.networks.mlp import MLP
 
 LOG_STD_MIN, LOG_STD_MAX = -4.0, 15.0
 LATENT_CLIP = 0.5

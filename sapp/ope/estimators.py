@@ -69,7 +69,7 @@ class Settings:
     nu_lr: float | None = None
     zeta_lr: float | None = None
     average_rate: float = 1e-3
-    precision: Precision = "float32"
+    precision: Precision = "auto"
     draws: int = 4
     seed: int = 0
     exact: bool = False

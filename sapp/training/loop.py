@@ -22,6 +22,7 @@ from sapp.algorithms import Algorithm
 from sapp.algorithms.presets import preset
 from sapp.core.errors import Interrupted, SappError
 from sapp.core.files import remove_leftovers
+from sapp.core.precision import resolved
 from sapp.core.spec import Spec
 from sapp.data import Dataset, load, save_npz
 from sapp.data.check import account
@@ -594,12 +595,12 @@ def _fork(plan: Plan, source: Run, specs: Sequence[Spec]) -> list[Learner]:
 
 def _resolve(chosen: AlgorithmLike, dataset: str) -> Algorithm | None:
     if isinstance(chosen, str):
-        return preset(chosen, dataset)
+        return resolved(preset(chosen, dataset))
     algorithm = chosen(dataset) if callable(chosen) and not isinstance(chosen, Algorithm | type) else chosen
     if algorithm is not None and not isinstance(algorithm, Algorithm):
         name = getattr(algorithm, "__name__", repr(algorithm))
         raise SappError(f"{name} is not an algorithm: give sapp.CQL(...), the name of a preset or one of your own")
-    return algorithm
+    return resolved(algorithm)
 
 
 def _preparation(members: Sequence[Member]) -> int:

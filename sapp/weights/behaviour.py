@@ -8,8 +8,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
+from sapp.core.precision import Precision
 from sapp.networks.gaussian import TanhGaussian
-from sapp.networks.mlp import MLP, Precision
+from sapp.networks.mlp import MLP
 
 LOG_STD_RANGE = (-4.0, 1.5)
 """Bounds of log σ: a logged action repeated exactly must not drive the likelihood to infinity."""

@@ -15,10 +15,10 @@ import optax
 from jax import Array
 
 from sapp.core.errors import SappError, check_ranges
+from sapp.core.precision import Precision, check_precision
 from sapp.core.pytrees import polyak, select, usable
 from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP, Policy
-from sapp.networks.mlp import Precision, check_precision
 from sapp.weights.base import Metrics, StateWeights
 from sapp.weights.transforms import Transform
 
@@ -133,7 +133,7 @@ class ClassifierWeights(StateWeights):
         max_accuracy: largest accuracy of the classifier that is healthy: above it there is no overlap.
         max_clipped: largest share of clipped action dimensions that is healthy; 1: not asked.
         health_rate: share of a new batch in the running means of health.
-        precision: of matrix products: float32, tf32 or bf16.
+        precision: of matrix products: auto, float32, tf32 or mixed.
     """
 
     f: eqx.AbstractVar[Transform]

@@ -116,7 +116,7 @@ class OccupancyInfoNCE(ClassifierWeights):
     fallback: bool = True
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
     features: int = eqx.field(static=True, default=64)
-    precision: Precision = eqx.field(static=True, default="tf32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         shares = ("average", "tau", "max_accuracy", "max_clipped", "health_rate")

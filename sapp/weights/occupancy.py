@@ -176,7 +176,7 @@ class OccupancyModel(ClassifierWeights):
     paired: bool = eqx.field(static=True, default=True)
     particles: int = eqx.field(static=True, default=256)
     slices: int = eqx.field(static=True, default=16)
-    precision: Precision = eqx.field(static=True, default="tf32")
+    precision: Precision = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
         if self.successor not in ("gaussian", "logged"):

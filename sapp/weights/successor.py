@@ -14,8 +14,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from sapp.core.precision import Precision
 from sapp.networks.gaussian import log_normal
-from sapp.networks.mlp import MLP, Precision
+from sapp.networks.mlp import MLP
 
 LOG_NOISE_RANGE = (-6.0, 1.0)
 MASKED = -1e9

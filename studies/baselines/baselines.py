@@ -24,13 +24,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import sapp
 from sapp.algorithms.config import options as settings
 from sapp.algorithms.config import override
 from sapp.algorithms.presets import preset, weight_range
 from sapp.core.errors import Interrupted
+from sapp.core.precision import Precision
 from sapp.data import Dataset
 from sapp.runs.metric_tables import Table
 from sapp.training.online_evaluation import COLUMNS as EVALUATION_COLUMNS
@@ -161,7 +162,7 @@ def main() -> None:
     parser.add_argument("--ratio", type=int, default=100_000, help="state-aware: steps of the ratio alone")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--transitions", type=int, default=1_000_000)
-    parser.add_argument("--precision", default="float32", choices=("float32", "tf32", "bf16"))
+    parser.add_argument("--precision", default="auto", choices=get_args(Precision))
     parser.add_argument("--environments", nargs="+", default=ENVIRONMENTS, choices=ENVIRONMENTS)
     parser.add_argument("--eval-every", type=int)
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 """CQL, SA-CQL and its controls on the three medium datasets of the paper's Table 1.
 
-    python -m studies.medium_datasets.medium --policies POLICIES --out runs/medium --steps 200000 --precision bf16
+    python -m studies.medium_datasets.medium --policies POLICIES --out runs/medium --steps 200000 --precision mixed
 
 ``POLICIES`` is a folder with D4RL's own behaviour policies (``hopper-medium-v2`` and so on, as .npz or as D4RL's .hdf5
 files); each dataset is regenerated from them under D4RL's physics, 1M transitions. Called again with the same
@@ -15,10 +15,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import sapp
 from sapp.algorithms.presets import weight_range
+from sapp.core.precision import Precision
 from sapp.data import Dataset, load_vectors
 from sapp.weights import DualDICE, LogMinMax, control
 
@@ -78,7 +79,7 @@ def main() -> None:
     parser.add_argument("--ratio", type=int, default=100_000)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--transitions", type=int, default=1_000_000)
-    parser.add_argument("--precision", default="float32", choices=("float32", "tf32", "bf16"))
+    parser.add_argument("--precision", default="auto", choices=get_args(Precision))
     parser.add_argument("--fallback", action="store_true")
     parser.add_argument("--environments", nargs="+", default=ENVIRONMENTS, choices=ENVIRONMENTS)
     parser.add_argument("--eval-every", type=int)

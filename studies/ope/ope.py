@@ -25,7 +25,7 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import equinox as eqx
 import jax
@@ -34,6 +34,7 @@ import numpy as np
 from jax import Array
 
 from sapp.core.errors import SappError
+from sapp.core.precision import Precision
 from sapp.data import Dataset
 from sapp.evaluation.policy_file import load_actor
 from sapp.evaluation.rollouts import evaluate_discounted
@@ -318,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     one.add_argument("--checkpoint-hidden", type=int, nargs="+", default=[256, 256])
     one.add_argument("--weights", type=float, nargs="+", default=[0.5, 2.0, 5.0, 20.0])
     one.add_argument("--checkpoint-steps", type=int, nargs="*", default=[2_000, 6_000, 20_000])
-    one.add_argument("--precision", default="float32", choices=("float32", "tf32", "bf16"))
+    one.add_argument("--precision", default="auto", choices=get_args(Precision))
     one.add_argument("--policies-count", type=int, default=0, help="only the first so many of the family")
     one.add_argument("--seed", type=int, default=0, help="draw of the logs; each writes its own files into OUT")
     one.set_defaults(run=locomotion)

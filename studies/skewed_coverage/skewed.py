@@ -1,6 +1,6 @@
 """SA-CQL with each ratio estimator against CQL and every control, on medium data and on data of skewed coverage.
 
-    python -m studies.skewed_coverage.skewed --policies POLICIES --out runs/skewed --steps 150000 --precision bf16
+    python -m studies.skewed_coverage.skewed --policies POLICIES --out runs/skewed --steps 150000 --precision mixed
     python -m studies.skewed_coverage.skewed_report runs/skewed
 
 Data: the three medium datasets of ``medium_datasets``, and mixtures of 95 % of one policy's transitions and 5 %
@@ -28,11 +28,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import sapp
 from sapp.algorithms.presets import weight_range
 from sapp.core.errors import Interrupted
+from sapp.core.precision import Precision
 from sapp.data import Dataset, load_vectors, save_npz
 from sapp.data.dataset import concatenate
 from sapp.runs.run import CONFIG
@@ -200,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--mean", type=float, default=1.0, help="of all weights over a batch")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--transitions", type=int, default=1_000_000)
-    parser.add_argument("--precision", default="float32", choices=("float32", "tf32", "bf16"))
+    parser.add_argument("--precision", default="auto", choices=get_args(Precision))
     parser.add_argument("--hidden", type=int, nargs="+", help="layers of actor and critics (default: three of 256)")
     parser.add_argument("--eval-every", type=int)
     parser.add_argument("--eval-episodes", type=int, default=10)

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import equinox as eqx
 import jax
@@ -38,6 +38,7 @@ from jax import Array
 
 from sapp.algorithms import CQL, Algorithm
 from sapp.core.files import write_text
+from sapp.core.precision import Precision
 from sapp.core.spec import Batch, Spec
 from sapp.data import Dataset
 from sapp.networks import MLP
@@ -541,7 +542,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--small", action="store_true", help="a few steps of tiny networks, to see that it runs")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds")
     parser.add_argument("--cost", type=int, default=0, metavar="MEMBERS", help="time CQL with each estimator instead")
-    parser.add_argument("--precision", default="bf16", choices=("float32", "tf32", "bf16"), help="of CQL, for --cost")
+    parser.add_argument("--precision", default="auto", choices=get_args(Precision), help="of CQL, for --cost")
     options = parser.parse_args(arguments)
     if options.cost:
         timed = costs(options.cost, 20 if options.small else 300, options.precision)

@@ -209,7 +209,7 @@ def test_a_gradient_that_is_not_finite_counts_as_zero(batch: Batch) -> None:
     [
         ("backup", "max", "mode, sample or soft"),
         ("alpha_scale", "v3", "d3rlpy-v1"),
-        ("precision", "fp8", "bf16"),
+        ("precision", "fp8", "mixed"),
         ("batch_size", 0, "at least 1"),
         ("hidden", (), "at least one layer"),
     ],

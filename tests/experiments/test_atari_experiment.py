@@ -137,9 +137,9 @@ def test_logs_are_played_and_trained_on_within_the_time(tmp_path: Path, monkeypa
 
 
 def test_columns_share_everything_but_the_kind_of_weights() -> None:
-    settings = {"batch_size": "8", "network.precision": "bf16", "ensemble": "3"}
+    settings = {"batch_size": "8", "network.precision": "mixed", "ensemble": "3"}
     algorithm = column("matched", settings)("pong-dqn-0")
-    assert (algorithm.batch_size, algorithm.network.precision, algorithm.alpha) == (8, "bf16", 1.0)
+    assert (algorithm.batch_size, algorithm.network.precision, algorithm.alpha) == (8, "mixed", 1.0)
     assert isinstance(algorithm.weights, Control)
     assert KINDS[algorithm.weights.kind] == "matched"
     assert (algorithm.weights.of.f.b0, algorithm.weights.of.f.b1) == (0.5, 2.0)
@@ -157,7 +157,7 @@ def test_the_grid_is_the_papers_second_table() -> None:
     own = declared.families[0].columns["SA-CQL"]("qbert")
     assert (own.alpha, own.lr, own.batch_size, own.target_every) == (1.0, 6.25e-5, 64, 8_000)
     assert own.weights.of.fallback is False
-    assert grid(scaled("small", precision="bf16")).families[1].columns["REM"]("pong").network.precision == "bf16"
+    assert grid(scaled("small", precision="mixed")).families[1].columns["REM"]("pong").network.precision == "mixed"
     assert [published("atari", name, "qbert") for name in ("REM", "CQL", "SA-CQL", "matched")] == [
         6778,
         13844,

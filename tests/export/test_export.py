@@ -104,7 +104,7 @@ def test_choices_leave_as_whole_numbers_with_their_names(tmp_path: Path) -> None
 def test_half_precision_policies_leave_in_float32() -> None:
     from sapp.networks import GaussianActor
 
-    actor = GaussianActor(jax.random.PRNGKey(0), 5, 3, (16, 16), "bf16")
+    actor = GaussianActor(jax.random.PRNGKey(0), 5, 3, (16, 16), "mixed")
     function = policy_function(in_float32(actor), problem(False))
     assert compare(build(function, 5, "action", {}), function, problem(False), 100)["largest_difference"] < 1e-5
 

@@ -109,7 +109,7 @@ def test_float32_asks_for_all_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(networks, "on_cuda", lambda: True)
     key = jax.random.PRNGKey(0)
     assert not DropoutCritic(key, 5, 3, (64, 64), "float32").fused
-    assert DropoutCritic(key, 5, 3, (64, 64), "bf16").fused
+    assert DropoutCritic(key, 5, 3, (64, 64), "mixed").fused
     assert not DropoutCritic(key, 5, 3, (64, 64, 64), "tf32").fused
 
 

@@ -66,12 +66,12 @@ def test_each_output_has_its_own_gradient(of: str) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-def test_bf16_gradients_are_float32_and_as_exact_as_plain_ones() -> None:
+def test_tf32_gradients_are_float32_and_as_exact_as_plain_ones() -> None:
     """Relative error of all gradients together, against float32; the shared way back loses nothing."""
     exact = jax.tree.leaves(gradients(plain, *drawn((32, 32))))
 
     def error(both: Both) -> float:
-        found = jax.tree.leaves(gradients(both, *drawn((32, 32), "bf16")))
+        found = jax.tree.leaves(gradients(both, *drawn((32, 32), "tf32")))
         assert all(x.dtype == jnp.float32 for x in found)
         difference = sum(float(jnp.sum((x - y) ** 2)) for x, y in zip(found, exact, strict=True))
         return (difference / sum(float(jnp.sum(y**2)) for y in exact)) ** 0.5

@@ -1,0 +1,108 @@
+"""How matrix products are computed: one switch for every network, and what each setting means.
+
+A value that is bootstrapped comes back a hundredfold: at γ = 0.99 the fixed point of y = r + γ·Q̄ multiplies whatever
+error a product makes each time by γ/(1 − γ) = 99. So no setting rounds a network's output, and none stores what lies
+between two layers in fewer than the bits that its products read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, TypeVar, get_args
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from sapp.core.backend import on_cuda
+from sapp.core.errors import SappError
+
+Precision = Literal["auto", "float32", "tf32", "mixed"]
+"""How matrix products are computed.
+
+- ``float32``: exactly as float32 has it, everywhere.
+- ``tf32``: hidden layers' operands are rounded to TF32 (11 significant bits), to the nearest; sums, what is kept
+  between layers and every network's last layer are float32.
+- ``mixed``: as ``tf32``; and where a kernel of sapp's computes many actions per state (CQL's critics on an NVIDIA GPU),
+  its operands and what it keeps are float16, which has as many bits as TF32, scaled so that nothing overflows.
+- ``auto``: ``mixed`` on an NVIDIA GPU, else ``float32``.
+"""
+
+TF32_EXPONENT, TF32_MANTISSA = 8, 10
+T = TypeVar("T")
+
+
+def check_precision(precision: str) -> None:
+    """Refuse an unknown precision by name."""
+    if precision not in get_args(Precision):
+        raise SappError(f"precision {precision!r} is unknown: use one of {', '.join(get_args(Precision))}")
+
+
+def resolve(precision: Precision) -> Precision:
+    """What ``auto`` means on this machine; any other setting is itself."""
+    if precision != "auto":
+        return precision
+    return "mixed" if on_cuda() else "float32"
+
+
+def resolved(tree: T) -> T:
+    """The same algorithm (or network structure) with every ``auto`` in a field ``precision`` resolved."""
+    if not dataclasses.is_dataclass(tree) or isinstance(tree, type):
+        return tree
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(tree):
+        value = getattr(tree, field.name)
+        if field.name == "precision" and value == "auto":
+            changes[field.name] = resolve(value)
+        elif (new := resolved(value)) is not value:
+            changes[field.name] = new
+    return dataclasses.replace(tree, **changes) if changes else tree
+
+
+def lax_precision(precision: Precision) -> jax.lax.Precision:
+    """What a setting means to JAX, whose default on an NVIDIA GPU is TF32."""
+    return jax.lax.Precision.HIGHEST if resolve(precision) == "float32" else jax.lax.Precision.DEFAULT
+
+
+def matmul(x: Array, weight: Array, precision: Precision) -> Array:
+    """Product ``x @ weight`` at the given precision, float32."""
+    if resolve(precision) == "float32":
+        return jnp.matmul(x, weight, precision=jax.lax.Precision.HIGHEST)
+    product = jnp.matmul(rounded(x), rounded(weight), precision=jax.lax.Precision.DEFAULT)
+    return _rounded_gradient(product)
+
+
+def operands(precision: Precision, *arrays: Array) -> tuple[Array, ...]:
+    """Operands of a product as a setting wants them; ``result`` takes the product."""
+    return arrays if resolve(precision) == "float32" else tuple(rounded(array) for array in arrays)
+
+
+def result(precision: Precision, product: Array) -> Array:
+    """A product of ``operands``, so that the gradient's products have rounded operands, too."""
+    return product if resolve(precision) == "float32" else _rounded_gradient(product)
+
+
+@jax.custom_jvp
+def rounded(x: Array) -> Array:
+    """``x`` to the nearest TF32 number; to gradients it is the identity.
+
+    A tensor core given float32 drops the last bits, which makes every product too small by a part in some two
+    thousand, and a fixed point by a tenth. Rounded operands are read as they are.
+    """
+    return jax.lax.reduce_precision(x, TF32_EXPONENT, TF32_MANTISSA)
+
+
+@rounded.defjvp
+def _rounded_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return rounded(primals[0]), tangents[0]
+
+
+@jax.custom_jvp
+def _rounded_gradient(y: Array) -> Array:
+    """``y`` as it is, with its gradient rounded: that is an operand of the next products on the way back."""
+    return y
+
+
+@_rounded_gradient.defjvp
+def _rounded_gradient_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    return primals[0], jax.lax.reduce_precision(tangents[0], TF32_EXPONENT, TF32_MANTISSA)
