@@ -13,7 +13,7 @@ from sapp.experiments.store import Store
 
 
 def test_the_help_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> None:
-    from sapp.experiments.driver import EXPERIMENTS as GRIDS
+    from sapp.experiments.find import EXPERIMENTS as GRIDS
 
     assert list(EXPERIMENTS) == list(GRIDS)
     assert main(["experiment", "--help"]) == 0
@@ -29,7 +29,7 @@ def test_the_help_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
         (["table1", "--seeds", "x"], "--seeds 'x': give a count"),
         (["table1", "--seeds", "0"], "--seeds '0': give a count"),
         (["table1", "--steps", "0"], "steps is 0"),
-        (["table1", "--methods", "CQLL"], "no column 'CQLL' (did you mean 'CQL'?)"),
+        (["table1", "--methods", "CQLL"], "no method 'CQLL' (did you mean 'CQL'?)"),
         (["table1", "--datasets", "moon"], "no dataset 'moon'"),
         (["table1", "--precision", "int4"], "--precision 'int4'"),
         (["atari", "--scale", "smoke", "--data", "logs"], "--data: --scale smoke makes its own small logs"),

@@ -11,6 +11,7 @@ import typer
 from sapp.cli.console import console
 from sapp.cli.data import whole_number
 from sapp.core.errors import SappError
+from sapp.core.seeds import parse_seeds
 
 Place = tuple[str, int, Path | None]
 """An environment, a seed and the folder of its run."""
@@ -97,7 +98,7 @@ def collect(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")] = False,
 ) -> None:
     """``sapp.collect.train(environments, ...)``, then ``evaluate_snapshots`` and ``save_datasets``."""
-    from sapp.cli.main import _seeds, split_options
+    from sapp.cli.main import split_options
 
     environments, changes = split_options(words or [])
     if resume is None and not environments:
@@ -112,7 +113,7 @@ def collect(
             "steps": whole_number("--steps", steps), "epsilon": _chances(epsilon), "temperature": temperature,
             "rows": rows or 64, "threads": threads,
         }  # fmt: skip
-        _play_given(_runs(environments, _seeds(seeds), out), policy, given, quiet)
+        _play_given(_runs(environments, parse_seeds(seeds), out), policy, given, quiet)
         return
     if algorithm not in ("sac", "dqn"):
         raise SappError(f"--algorithm {algorithm!r} is unknown: use sac, or dqn for images")
@@ -129,7 +130,7 @@ def collect(
             "capacity": whole_number("--capacity", capacity), "exploration": schedule, "threads": threads,
             "time_limit": time_limit, "progress": not quiet,
         }  # fmt: skip
-        _collect_dqn(_runs(environments, _seeds(seeds), out), changes, options, eval_episodes, quiet)
+        _collect_dqn(_runs(environments, parse_seeds(seeds), out), changes, options, eval_episodes, quiet)
         return
 
     from sapp.algorithms.sac import SAC
@@ -146,7 +147,7 @@ def collect(
     else:
         run = online.train(
             environments,
-            seeds=_seeds(seeds),
+            seeds=parse_seeds(seeds),
             steps=whole_number("--steps", steps),
             algorithm=override(SAC(), changes),
             random_steps=whole_number("--random-steps", random_steps or "5_000"),

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from sapp.core.errors import SappError, did_you_mean
+from sapp.core.errors import SappError
+from sapp.core.seeds import parse_seeds
 
 EXPERIMENTS = {
     "table1": "Table 1: SA-CQL, CQL, six other methods and the controls on the eighteen datasets",
@@ -21,7 +22,7 @@ EXPERIMENTS = {
 
 _EXPERIMENT = f"""Run an experiment of the paper, always with the controls, and write its report.
 
-NAME is one of these:
+NAME is one of these, or a Python file of your own whose function grid(scale) declares an experiment:
 
 \b
 {chr(10).join(f"  {name:<14} {what}" for name, what in EXPERIMENTS.items())}
@@ -35,6 +36,7 @@ Examples:
   sapp experiment table1 --scale smoke
   sapp experiment table1 --scale small --datasets hopper-medium,hopper-random --seeds 5 --precision mixed
   sapp experiment alpha-sweep --scale paper --store results.sqlite --on ray
+  sapp experiment studies/skewed_coverage/grid.py --scale paper --seeds 5
   sapp experiment atari --scale small --data logs    # logs/pong and so on, from sapp collect --algorithm dqn
 """
 _REPORT = """Write one self-contained page: tables with the paper's numbers beside ours, learning curves, diagnostics.
@@ -67,7 +69,7 @@ def experiment(
         int | None, typer.Option("--steps", help="Steps of the last phase, instead of the scale's.")
     ] = None,
     datasets: Annotated[str | None, typer.Option("--datasets", help="Only these, joined by commas.")] = None,
-    methods: Annotated[str | None, typer.Option("--methods", help="Only these columns, joined by commas.")] = None,
+    methods: Annotated[str | None, typer.Option("--methods", help="Only these methods, joined by commas.")] = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -77,7 +79,8 @@ def experiment(
     ] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="auto, float32, tf32 or mixed [auto].")] = None,
     fallback: Annotated[
-        bool, typer.Option("--fallback", help="Weights of 1 while the ratio estimator is sick; the paper has none.")
+        bool,
+        typer.Option("--fallback", help="Weights of 1 while the ratio estimate is unreliable; the paper has none."),
     ] = False,
     on: Annotated[str, typer.Option("--on", help="local, or ray: jobs go to the nodes of a Ray cluster.")] = "local",
     address: Annotated[
@@ -86,10 +89,6 @@ def experiment(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """``sapp.experiments.driver.run_experiment(...)`` (or ``on_ray.run_on_ray``), then ``sapp.report.report(...)``."""
-    if name not in EXPERIMENTS:
-        raise SappError(
-            f"experiment {name!r} is unknown{did_you_mean(name, EXPERIMENTS)}; use {', '.join(EXPERIMENTS)}"
-        )
     if precision is not None:
         from sapp.core.precision import check_precision
 
@@ -98,14 +97,15 @@ def experiment(
         raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
     if data is not None and scale == "smoke":
         raise SappError("--data: --scale smoke makes its own small logs; leave it out, or use --scale small")
-    from sapp.experiments.driver import EXPERIMENTS as GRIDS
     from sapp.experiments.driver import run_experiment
+    from sapp.experiments.find import find_experiment
     from sapp.experiments.grid import scaled
     from sapp.report import report as write
 
-    chosen = scaled(scale, steps=steps, seeds=_seeds(seeds), precision=precision, fallback=fallback)
-    grid = GRIDS[name](chosen).only(_names(datasets), _names(methods))
-    folder = out or Path("runs") / f"experiment-{name}-{scale}"
+    which = None if seeds is None else parse_seeds(seeds)
+    chosen = scaled(scale, steps=steps, seeds=which, precision=precision, fallback=fallback)
+    grid = find_experiment(name)(chosen).only(_names(datasets), _names(methods))
+    folder = out or Path("runs") / f"experiment-{grid.name}-{scale}"
     path = store or folder / "results.sqlite"
     try:
         if on == "ray":
@@ -139,18 +139,6 @@ def report(
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
-def _seeds(text: str | None) -> list[int] | None:
-    if text is None:
-        return None
-    try:
-        found = [int(part) for part in text.split(",")] if "," in text else list(range(int(text)))
-    except ValueError:
-        found = []
-    if not found or len(set(found)) != len(found) or min(found) < 0:
-        raise SappError(f"--seeds {text!r}: give a count such as 3, or which, such as 3,7,11")
-    return found
 
 
 def _holds_runs(path: Path) -> bool:

@@ -23,6 +23,7 @@ from sapp.cli.offline import ActAs, Bags, ColumnsFile, Discount, FitHidden, FitS
 from sapp.cli.offline import add_commands as add_offline_commands
 from sapp.cli.theory import theory_app
 from sapp.core.errors import Interrupted, SappError
+from sapp.core.seeds import parse_seeds
 from sapp.core.version import __version__
 
 if TYPE_CHECKING:
@@ -281,7 +282,7 @@ def train(
     run = start(
         algorithms,
         _sources(positional[1:], columns, environment),
-        seeds=_seeds(seeds),
+        seeds=parse_seeds(seeds),
         steps=steps,
         phases=phases,
         out=out,
@@ -605,13 +606,6 @@ def _protocol(
         raise SappError("--pretrain and --ratio-steps are for weights that learn, such as sa-cql's; leave them out")
     counts = PRETRAIN_STEPS if pretrain is None else pretrain, RATIO_STEPS if ratio is None else ratio
     return prepared(max(algorithm.preparation for algorithm in found), sa_protocol(steps, *counts))
-
-
-def _seeds(text: str) -> int | list[int]:
-    try:
-        return [int(part) for part in text.split(",")] if "," in text else int(text)
-    except ValueError:
-        raise SappError(f"--seeds {text!r}: give a count such as 3, or which, such as 3,7,11") from None
 
 
 def _sources(words: Sequence[str], columns: Path | None, environment: str | None) -> list[Any]:

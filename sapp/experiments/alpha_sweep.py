@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from sapp.data.benchmark_names import ENVIRONMENTS
-from sapp.experiments.grid import Family, Grid, Scale, cql_family, datasets_of, named
+from sapp.experiments.datasets import datasets_of
+from sapp.experiments.grid import Family, Grid, Scale
+from sapp.experiments.variants import cql_family, named
 
 QUALITIES = ("medium", "medium-replay", "full-replay", "random")
 OTHER_ALPHAS = (2.5, 10.0, 25.0)
-"""Beside CQL's own 5, which is the column CQL."""
+"""Beside CQL's own 5, which is the variant CQL."""
 
 
 def grid(scale: Scale) -> Grid:

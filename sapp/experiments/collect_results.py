@@ -13,7 +13,7 @@ import numpy as np
 from sapp.algorithms import config as configuration
 from sapp.data.normalised_scores import base_name, normalized_score
 from sapp.experiments.grid import Grid
-from sapp.experiments.store import Harvest, Row, text
+from sapp.experiments.store import Results, Row, text
 from sapp.runs.metric_tables import read
 from sapp.runs.phases import Phase, total_steps
 from sapp.runs.run import EVENTS, Problem, Run, versions
@@ -22,9 +22,9 @@ from sapp.training.program import Member
 _NOT_METRICS = ("step", "phase", "updates", "seconds", "member")
 
 
-def harvest(
+def collect_results(
     grid: Grid, run: Run, keys: Mapping[str, str], phases: Sequence[Phase], shared: Run | None, job: str
-) -> Harvest:
+) -> Results:
     """All rows of a finished run.
 
     Steps count from the beginning of the last phase; what came before has negative ones.
@@ -39,11 +39,11 @@ def harvest(
     """
     plan = run.plan
     rows: dict[str, list[Row]] = {table: [] for table in ("runs", "evaluations", "metrics", "events")}
-    places: dict[tuple[str, int], list[str]] = {}
+    sharing: dict[tuple[str, int], list[str]] = {}
     for member in plan.members:
         problem, key = plan.problems[member.dataset], keys[member.name]
         rows["runs"].append(_run_row(key, member, problem, phases, grid))
-        places.setdefault((problem.name, member.seed), []).append(key)
+        sharing.setdefault((problem.name, member.seed), []).append(key)
     before = total_steps(plan.phases[:-1])
     environments = {member.name: plan.problems[member.dataset].environment for member in plan.members}
     for row in run.evaluations():
@@ -58,20 +58,20 @@ def harvest(
     if shared is not None:
         for row in shared.metrics():
             _, dataset, seed = row["member"].split("/")
-            for key in places.get((dataset, int(seed)), ()):
+            for key in sharing.get((dataset, int(seed)), ()):
                 rows["metrics"].append(_metric_row(row, key, shared.total_steps))
-    return Harvest(rows, [_timing(run, job)])
+    return Results(rows, [_timing(run, job)])
 
 
-def cells(grid: Grid, datasets: Sequence[str], keys: Mapping[str, str]) -> Harvest:
+def cells(grid: Grid, datasets: Sequence[str], keys: Mapping[str, str]) -> Results:
     """The rows that say which run fills which cell of the experiment."""
-    label, columns = grid.scale.label, grid.columns
+    label, variants = grid.scale.label, grid.variants
     found: list[Row] = []
     for name, key in keys.items():
-        column, dataset, seed = name.rsplit("/", 2)
+        variant, dataset, seed = name.rsplit("/", 2)
         if dataset in datasets:
-            found.append((grid.name, label, dataset, columns.index(column), column, int(seed), key))
-    return Harvest({"experiments": [(grid.name, label, grid.title, grid.question, grid.focus)], "cells": found})
+            found.append((grid.name, label, dataset, variants.index(variant), variant, int(seed), key))
+    return Results({"experiments": [(grid.name, label, grid.title, grid.question, grid.focus)], "cells": found})
 
 
 def _run_row(key: str, member: Member, problem: Problem, phases: Sequence[Phase], grid: Grid) -> Row:
@@ -126,5 +126,5 @@ def _timing(run: Run, job: str) -> Row:
         points.append(point)
     first, last = points[0], points[-1]
     steps, seconds = last[0] - first[0], last[1] - first[1]
-    columns = "; ".join(dict.fromkeys(member.name.rsplit("/", 2)[0] for member in run.plan.members))
-    return job, columns, len(run.plan.members), steps, round(seconds, 3), versions()["device"]
+    variants = "; ".join(dict.fromkeys(member.name.rsplit("/", 2)[0] for member in run.plan.members))
+    return job, variants, len(run.plan.members), steps, round(seconds, 3), versions()["device"]

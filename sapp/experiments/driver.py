@@ -19,24 +19,14 @@ from sapp.core.errors import Interrupted, SappError
 from sapp.core.files import write_text
 from sapp.data import Dataset
 from sapp.data.frames import FrameDataset
-from sapp.experiments import alpha_sweep, atari, b0, random_ratio, ratio_quality, table1
-from sapp.experiments.collect_results import cells, harvest
-from sapp.experiments.grid import Family, Grid, Maker, Scale, load_dataset, run_key
-from sapp.experiments.store import Harvest, Row, Store, locked
+from sapp.experiments.collect_results import cells, collect_results
+from sapp.experiments.datasets import load_dataset
+from sapp.experiments.grid import Family, Grid, Maker, Scale, run_key
+from sapp.experiments.store import Results, Row, Store, locked
 from sapp.runs.phases import Phase
-from sapp.runs.run import Run
+from sapp.runs.run import CONFIG, Run
 
-EXPERIMENTS: dict[str, Callable[[Scale], Grid]] = {
-    "table1": table1.grid,
-    "atari": atari.grid,
-    "ratio-quality": ratio_quality.grid,
-    "random-ratio": random_ratio.grid,
-    "alpha-sweep": alpha_sweep.grid,
-    "b0": b0.grid,
-}
-"""What ``sapp experiment NAME`` takes."""
-
-TIMINGS = ("job", "columns", "members", "steps", "seconds", "device")
+TIMINGS = ("job", "variants", "members", "steps", "seconds", "device")
 
 
 def run_experiment(
@@ -55,7 +45,7 @@ def run_experiment(
         out: folder for run folders.
         store: the results store (default: ``OUT/results.sqlite``).
         data: folder with files of the datasets, in place of finding them by name.
-        progress: show a progress bar a job.
+        progress: show a progress bar per job.
         say: where to report what is done.
     """
     out = Path(out)
@@ -67,7 +57,7 @@ def run_experiment(
         for names, family in grid.jobs():
             if loaded[0] != names:
                 loaded = names, []  # let go of one environment's data before loading the next
-                loaded = names, [load_dataset(name, data) for name in names]
+                loaded = names, load_datasets(grid, names, data)
             try:
                 finished = train_job(grid, family, loaded[1], out, found.known(), progress, say)
             except Interrupted:
@@ -92,13 +82,13 @@ def train_job(
     done: Collection[str],
     progress: bool = True,
     say: Callable[[str], None] = print,
-) -> list[Harvest]:
+) -> list[Results]:
     """Train a family on datasets of one environment, unless all its runs are done; the rows for the store."""
     scale, names = grid.scale, [dataset.name for dataset in datasets]
     phases = family.phases(scale, names)
     keys = {
-        f"{column}/{dataset.name}/{seed}": run_key(make(dataset.name), dataset, seed, phases, scale)
-        for column, make in family.columns.items()
+        f"{variant}/{dataset.name}/{seed}": run_key(make(dataset.name), dataset, seed, phases, scale)
+        for variant, make in family.variants.items()
         for dataset in datasets
         for seed in scale.seeds
     }
@@ -112,10 +102,10 @@ def train_job(
     digest = hashlib.sha256("".join(sorted(missing.values())).encode()).hexdigest()[:8]
     folder = out / f"{job}-{digest}"
     run, shared = _trained(folder, family, datasets, phases, scale, missing, progress)
-    return [harvest(grid, run, missing, phases, shared, job), listed]
+    return [collect_results(grid, run, missing, phases, shared, job), listed]
 
 
-def keep(store: Store, finished: Iterable[Harvest]) -> None:
+def keep(store: Store, finished: Iterable[Results]) -> None:
     """Add a job's rows to the store, and its timings to the file beside."""
     for each in finished:
         store.add(each)
@@ -127,36 +117,42 @@ def _trained(
     folder: Path, family: Family, datasets: Sequence[Dataset | FrameDataset], phases: tuple[Phase, ...], scale: Scale,
     members: Mapping[str, str], progress: bool,
 ) -> tuple[Run, Run | None]:  # fmt: skip
-    """Begin or resume the job's run, after the one that its columns share where they do."""
+    """Begin or resume the job's run, after the one that its variants share where they do."""
     options: dict[str, Any] = {
         "seeds": scale.seeds, "eval_episodes": scale.eval_episodes, "log_every": scale.log_every, "keep": 1,
         "progress": progress,
     }  # fmt: skip
     if not family.state_aware:
         options |= {"phases": phases, "eval_every": scale.eval_every, "only": members.__contains__}
-        return _continued(folder, datasets, family.columns, options), None
-    lead = next(iter(family.columns))
+        return train_or_resume(folder, datasets, family.variants, **options), None
+    lead = next(iter(family.variants))
     needed = {name.split("/", 1)[1] for name in members}
 
     def wanted(name: str) -> bool:
         return name.split("/", 1)[1] in needed
 
     first = options | {"phases": phases[:-1], "eval_every": 0, "only": wanted, "checkpoint_every": scale.eval_every}
-    shared = _continued(folder / "shared", datasets, {lead: family.columns[lead]}, first)
+    shared = train_or_resume(folder / "shared", datasets, {lead: family.variants[lead]}, **first)
     last = options | {"phases": phases[-1:], "eval_every": scale.eval_every, "only": members.__contains__}
-    return _continued(folder / "joint", datasets, family.columns, last | {"start_from": shared}), shared
+    return train_or_resume(folder / "joint", datasets, family.variants, start_from=shared, **last), shared
 
 
-def _continued(
-    folder: Path, datasets: Sequence[Dataset | FrameDataset], columns: Mapping[str, Maker], options: dict[str, Any]
+def load_datasets(grid: Grid, names: Sequence[str], folder: Path | None) -> list[Dataset | FrameDataset]:
+    """Some datasets of a grid, as the grid loads them."""
+    return [(grid.load or load_dataset)(name, folder) for name in names]
+
+
+def train_or_resume(
+    folder: Path, datasets: Sequence[Dataset | FrameDataset], variants: Mapping[str, Maker], **options: Any
 ) -> Run:
-    if (folder / "config.json").exists():
-        return sapp.resume(folder, data=list(datasets), progress=options["progress"])
-    return sapp.train(dict(columns), list(datasets), out=folder, copy_data=False, **options)
+    """Resume the run in a folder if it was begun there, else begin it; ``options`` are those of ``sapp.train``."""
+    if (folder / CONFIG).exists():
+        return sapp.resume(folder, data=list(datasets), progress=options.get("progress", True))
+    return sapp.train(dict(variants), list(datasets), out=folder, copy_data=False, **options)
 
 
 def _add_timings(path: Path, rows: Sequence[Row]) -> None:
-    """Whole file anew, so that a reader never sees half a line; a job that was harvested twice is listed once."""
+    """Whole file anew, so that a reader never sees half a line; a job that was collected twice is listed once."""
     old: dict[tuple[str, ...], None] = {}
     if path.is_file():
         with open(path, encoding="utf-8", newline="") as handle:

@@ -1,4 +1,4 @@
-"""An experiment as a declared grid: datasets × columns × seeds at a scale, in families that train as populations."""
+"""An experiment as a declared grid: datasets × variants × seeds at a scale, in families that train as populations."""
 
 from __future__ import annotations
 
@@ -7,29 +7,19 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from sapp.algorithms import CQL, Algorithm
+from sapp.algorithms import Algorithm
 from sapp.algorithms import config as configuration
-from sapp.algorithms.presets import preset, weight_range
 from sapp.core.errors import SappError, did_you_mean
 from sapp.data import Dataset
-from sapp.data.benchmark_names import ENVIRONMENTS
 from sapp.data.frames import FrameDataset
-from sapp.data.load import load, load_vectors
-from sapp.experiments.paper import TABLE_2
 from sapp.runs.phases import Phase, plain_protocol, prepared, sa_protocol
-from sapp.weights import DualDICE, LogMinMax, control
 
-A = TypeVar("A", bound=Algorithm)
 Maker = Callable[[str], Algorithm]
 """An algorithm by the name of the dataset it is for."""
-
-CONTROLS = {"CQL": "uniform", "SA-CQL": "real", "shuffled": "shuffled", "matched": "matched", "random": "random"}
-"""CQL, SA-CQL and the three controls without which SA-CQL's score says nothing about states."""
-ALL_QUALITIES = ("medium", "medium-replay", "full-replay", "expert", "medium-expert", "random")
-SMOKE_DATA = ("point-60", "point-120")
-"""Logs of the point task, 60 and 120 episodes: made in a moment, so a whole experiment can be tried anywhere."""
+Loader = Callable[[str, Path | None], Dataset | FrameDataset]
+"""A dataset by its name, and the folder that was given for data."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +33,10 @@ class Scale:
         ratio: in which only the ratio estimator learns.
         seeds: which.
         eval_every: steps between evaluations.
-        eval_episodes: a member and evaluation.
+        eval_episodes: per member and evaluation.
         log_every: steps averaged in a row of metrics.
         changes: hyper-parameters, by dotted name, of every algorithm that has them.
-        fallback: use weights of 1 while the ratio estimator is sick; the paper does not.
+        fallback: use weights of 1 while the ratio estimate is unreliable; the paper does not.
         note: what sets it apart from the scale of its name.
     """
 
@@ -85,26 +75,26 @@ SCALES = {
 
 @dataclass(frozen=True)
 class Family:
-    """Columns that train side by side.
+    """Variants that train side by side.
 
     Attributes:
         name: of its run folders.
-        columns: algorithms by the name of their column.
-        state_aware: the paper's three phases; all columns are one learner until weights count, so the first two
-            phases are trained once a dataset and seed and then forked.
-        lead_in: for plain columns beside state-aware ones: as many updates before the last phase as those have.
+        variants: algorithms by the name that tables give them.
+        state_aware: the paper's three phases; all variants are one learner until weights count, so the phases before
+            the last are trained once per dataset and seed and then forked.
+        lead_in: for plain variants beside state-aware ones: as many updates before the last phase as those have.
     """
 
     name: str
-    columns: Mapping[str, Maker]
+    variants: Mapping[str, Maker]
     state_aware: bool = False
     lead_in: bool = False
 
     def phases(self, scale: Scale, names: Sequence[str]) -> tuple[Phase, ...]:
         """The protocol of the family on some datasets."""
+        own = max(make(name).preparation for make in self.variants.values() for name in names)
         if self.state_aware:
-            return sa_protocol(scale.steps, scale.pretrain, scale.ratio)
-        own = max(make(name).preparation for make in self.columns.values() for name in names)
+            return prepared(own, sa_protocol(scale.steps, scale.pretrain, scale.ratio))
         lead = (Phase("pretrain", scale.pretrain, ratio=False, weighted=False),) if self.lead_in else ()
         return prepared(own, (*lead, *plain_protocol(scale.steps)))
 
@@ -119,8 +109,9 @@ class Grid:
         question: what it answers, in a sentence for people who do not know the code.
         scale: how much of it is run.
         datasets: by name.
-        families: the columns, in the order of the table.
-        focus: the column that the others are compared with.
+        families: the variants, in the order of the table.
+        focus: the variant that the others are compared with.
+        load: a dataset by its name; default: by name as ``sapp.load`` does, or from a folder's files.
     """
 
     name: str
@@ -130,11 +121,12 @@ class Grid:
     datasets: tuple[str, ...]
     families: tuple[Family, ...]
     focus: str = "SA-CQL"
+    load: Loader | None = None
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of all columns."""
-        return tuple(name for family in self.families for name in family.columns)
+    def variants(self) -> tuple[str, ...]:
+        """Names of all variants."""
+        return tuple(name for family in self.families for name in family.variants)
 
     def jobs(self) -> Iterator[tuple[tuple[str, ...], Family]]:
         """What is trained together: datasets of one environment with one family; each environment's in a row."""
@@ -143,17 +135,17 @@ class Grid:
             for family in self.families:
                 yield names, family
 
-    def only(self, datasets: Sequence[str] | None, columns: Sequence[str] | None) -> Grid:
-        """The part of the grid with some datasets and columns."""
-        for what, chosen, known in (("dataset", datasets, self.datasets), ("column", columns, self.columns)):
+    def only(self, datasets: Sequence[str] | None, variants: Sequence[str] | None) -> Grid:
+        """The part of the grid with some datasets and variants."""
+        for what, chosen, known in (("dataset", datasets, self.datasets), ("method", variants, self.variants)):
             for name in chosen or ():
                 if name not in known:
                     hint = did_you_mean(name, known)
                     raise SappError(f"{self.name}: no {what} {name!r}{hint}; it has {', '.join(known)}")
         families = tuple(
-            replace(family, columns={name: family.columns[name] for name in kept})
+            replace(family, variants={name: family.variants[name] for name in kept})
             for family in self.families
-            if (kept := [name for name in family.columns if not columns or name in columns])
+            if (kept := [name for name in family.variants if not variants or name in variants])
         )
         kept_data = tuple(name for name in self.datasets if not datasets or name in datasets)
         return replace(self, datasets=kept_data, families=families)
@@ -184,81 +176,6 @@ def scaled(
         scale = replace(scale, fallback=True)
         notes.append("with fall-back")
     return replace(scale, note=", ".join(notes))
-
-
-def changed(algorithm: A, changes: Mapping[str, Any]) -> A:
-    """An algorithm with those hyper-parameters changed that it has."""
-    known = {dotted for dotted, _ in configuration.options(algorithm)}
-    return configuration.override(algorithm, {name: value for name, value in changes.items() if name in known})
-
-
-def state_aware(scale: Scale, kind: str, b0: float | None = None) -> Maker:
-    """CQL with the paper's state weights for a dataset, or one of their controls; perhaps with another b0."""
-
-    def on(dataset: str) -> Algorithm:
-        low, span = weight_range(dataset)
-        ratio = DualDICE(f=LogMinMax(low if b0 is None else b0, span), fallback=scale.fallback)
-        return changed(CQL(weights=control(ratio, kind)), scale.changes)
-
-    return on
-
-
-def named(scale: Scale, name: str, **own: Any) -> Maker:
-    """A preset by the dataset's name, with numbers of its own."""
-    return lambda dataset: changed(changed(preset(name, dataset), scale.changes), own)
-
-
-def cql_family(scale: Scale) -> Family:
-    """CQL, SA-CQL and the controls."""
-    return Family("cql", {name: state_aware(scale, kind) for name, kind in CONTROLS.items()}, state_aware=True)
-
-
-def datasets_of(scale: Scale, environments: Sequence[str], qualities: Sequence[str]) -> tuple[str, ...]:
-    """The paper's datasets at a scale: small takes those that match D4RL's by construction (medium, random)."""
-    if scale.name == "smoke":
-        return SMOKE_DATA
-    chosen = [quality for quality in qualities if scale.name == "paper" or quality in ("medium", "random")]
-    return tuple(f"{environment}-{quality}" for environment in environments for quality in chosen or qualities)
-
-
-def all_datasets(scale: Scale) -> tuple[str, ...]:
-    """All eighteen, or what a smaller scale has of them."""
-    return datasets_of(scale, ENVIRONMENTS, ALL_QUALITIES)
-
-
-def load_dataset(name: str, folder: Path | None = None) -> Dataset | FrameDataset:
-    """A dataset of a grid: from a file in the folder if it has one, else by name as ``sapp.load`` finds or makes it."""
-    if name.startswith("catch-"):
-        from sapp.envs.catch import behaviour_logs
-
-        return behaviour_logs(int(name.removeprefix("catch-")), name=name)
-    if name in TABLE_2:
-        return _game_logs(name, folder)
-    if name.startswith("point-"):
-        from sapp.envs.point import behaviour_dataset
-
-        return load_vectors(behaviour_dataset(int(name.removeprefix("point-"))), name=name)
-    if folder is not None:
-        stems = [name, f"{name}-v2", name.replace("-", "_", 1), f"{name.replace('-', '_')}-v2"]
-        for file in (folder / f"{stem}{ending}" for stem in stems for ending in (".npz", ".hdf5", ".h5", ".parquet")):
-            if file.is_file():
-                return load_vectors(file, name=name)
-        raise SappError(f"{folder}: no file for {name} (such as {name}.npz or {name}-v2.hdf5)")
-    return load_vectors(name)
-
-
-def _game_logs(name: str, folder: Path | None) -> FrameDataset:
-    """The log of a game: FOLDER/pong or FOLDER/Pong, itself or what an online DQN left in it."""
-    for place in () if folder is None else (folder / name, folder / name.capitalize()):
-        for inner in (place / "replay_logs", place):
-            if inner.is_dir():
-                found = load(inner)
-                if not isinstance(found, FrameDataset):
-                    raise SappError(f"{inner}: holds no frames")
-                return replace(found, name=name)
-    make = f"sapp collect ALE/{name.capitalize()}-v5 --algorithm dqn --out LOGS/{name}"
-    where = "no folder of logs was given" if folder is None else f"{folder}: no logs of {name}"
-    raise SappError(f"{where}; make them with: {make}, then add --data LOGS")
 
 
 def run_key(

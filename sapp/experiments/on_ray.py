@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from sapp.core.errors import SappError
-from sapp.experiments.driver import keep, train_job
-from sapp.experiments.grid import Family, Grid, load_dataset
-from sapp.experiments.store import Harvest, Store, locked
+from sapp.experiments.driver import keep, load_datasets, train_job
+from sapp.experiments.grid import Family, Grid
+from sapp.experiments.store import Results, Store, locked
 
 
 def run_on_ray(
@@ -75,10 +75,10 @@ def run_on_ray(
 
 def _job(
     grid: Grid, names: tuple[str, ...], family: Family, out: Path, data: Path | None, known: set[str]
-) -> tuple[list[Harvest], list[str]]:
+) -> tuple[list[Results], list[str]]:
     """On a worker: train one job and send its rows back, with what there was to say."""
     lines: list[str] = []
-    datasets = [load_dataset(name, data) for name in names]
+    datasets = load_datasets(grid, names, data)
     return train_job(grid, family, datasets, out, known, progress=False, say=lines.append), lines
 
 

@@ -76,23 +76,23 @@ REMARKS = (
 )
 
 
-def published(experiment: str, column: str, dataset: str) -> float | None:
-    """The paper's score of a column of an experiment on a dataset; None where it prints none."""
+def published(experiment: str, variant: str, dataset: str) -> float | None:
+    """The paper's score of a variant of an experiment on a dataset; None where it prints none."""
     if (game := dataset.split("-")[0]) in TABLE_2:
-        return TABLE_2[game].get(column, (None,))[0]
+        return TABLE_2[game].get(variant, (None,))[0]
     known = task(dataset)
     if known is None or known[0] not in _TABLE_1 or known[1] not in QUALITIES:
         return None
     environment, quality = known
-    column = PRESETS.get(column, column)
-    if experiment == "alpha-sweep" and column.startswith("CQL"):
-        alpha = float(column.removeprefix("CQL").removeprefix(" α=") or 5.0)
+    variant = PRESETS.get(variant, variant)
+    if experiment == "alpha-sweep" and variant.startswith("CQL"):
+        alpha = float(variant.removeprefix("CQL").removeprefix(" α=") or 5.0)
         if alpha not in ALPHAS or quality not in SWEEP_QUALITIES:
             return None
         return _TABLE_6[environment][ALPHAS.index(alpha)][SWEEP_QUALITIES.index(quality)]
-    if column == "SA-CQL b0=0.5":
+    if variant == "SA-CQL b0=0.5":
         values = _TABLE_7.get(environment)
         return None if values is None else values[QUALITIES.index(quality)]
-    if column not in METHODS:
+    if variant not in METHODS:
         return None
-    return _TABLE_1[environment][QUALITIES.index(quality)][METHODS.index(column)]
+    return _TABLE_1[environment][QUALITIES.index(quality)][METHODS.index(variant)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sapp.experiments.grid import Grid, Scale, all_datasets, cql_family
+from sapp.experiments.datasets import all_datasets
+from sapp.experiments.grid import Grid, Scale
+from sapp.experiments.variants import cql_family
 
 
 def grid(scale: Scale) -> Grid:

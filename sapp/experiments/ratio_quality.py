@@ -6,13 +6,15 @@ and fall together, the ratios say something true. The paper shows walker2d, expe
 
 from __future__ import annotations
 
-from sapp.experiments.grid import Grid, Scale, cql_family, datasets_of
+from sapp.experiments.datasets import datasets_of
+from sapp.experiments.grid import Grid, Scale
+from sapp.experiments.variants import cql_family
 
 QUALITIES = ("expert", "full-replay")
 
 
 def grid(scale: Scale) -> Grid:
-    """The experiment at a scale; every column carries the estimator, so its quality is seen for each policy."""
+    """The experiment at a scale; every variant carries the estimator, so its quality is seen for each policy."""
     return Grid(
         "ratio-quality",
         "Figure 2: estimated reward against true return over training",

@@ -17,12 +17,12 @@ from typing import Any
 
 from sapp.core.errors import SappError
 
-FORMAT = 1
+FORMAT = 2
 _MARK = 0x53415050  # "SAPP"
 
 TABLES: dict[str, tuple[str, ...]] = {
     "experiments": ("experiment", "scale", "title", "question", "focus"),
-    "cells": ("experiment", "scale", "dataset", "place", "column_name", "seed", "run"),
+    "cells": ("experiment", "scale", "dataset", "position", "variant", "seed", "run"),
     "runs": (
         "run", "dataset", "fingerprint", "environment", "physics", "transitions", "episodes", "algorithm", "seed",
         "phases", "evaluation", "parameters", "versions",
@@ -40,7 +40,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Harvest:
+class Results:
     """Rows of finished runs, by table, as ``Store.add`` takes them; how long it took is for the file beside."""
 
     rows: Mapping[str, Sequence[Row]]
@@ -89,11 +89,11 @@ class Store:
         """Keys of the runs that are done."""
         return {key for (key,) in self._db.execute("SELECT run FROM runs")}
 
-    def add(self, harvest: Harvest) -> None:
+    def add(self, results: Results) -> None:
         """Add rows, all or none; rows that are there stay as they are."""
         try:
             with self._db:
-                for table, rows in harvest.rows.items():
+                for table, rows in results.rows.items():
                     marks = ", ".join("?" for _ in TABLES[table])
                     self._db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
         except sqlite3.Error as error:

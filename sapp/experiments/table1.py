@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from sapp.experiments.grid import Family, Grid, Scale, all_datasets, cql_family, named
+from sapp.experiments.datasets import all_datasets
+from sapp.experiments.grid import Family, Grid, Scale
+from sapp.experiments.variants import cql_family, named
 
 BASELINES = {
     "UWAC": "uwac", "BEAR": "bear", "BCQ": "bcq", "EDAC": "edac", "TD3+BC": "td3bc", "F-BRC": "fisher-brc",
 }  # fmt: skip
-"""The other columns of the table, and their presets."""
+"""The other variants of the table, and their presets."""
 
 
 def grid(scale: Scale) -> Grid:
     """The experiment at a scale."""
-    baselines = tuple(Family(name, {column: named(scale, name)}) for column, name in BASELINES.items())
+    baselines = tuple(Family(name, {variant: named(scale, name)}) for variant, name in BASELINES.items())
     return Grid(
         "table1",
         "Table 1: SA-CQL beside seven published methods",

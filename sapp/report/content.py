@@ -245,7 +245,7 @@ def _cost(experiment: Experiment) -> Table | None:
         steps, members = int(row["steps"]), int(row["members"])
         if steps > 0:
             each = 1e6 * float(row["seconds"]) / steps / members
-            for column in row["columns"].split("; "):
+            for column in row["variants"].split("; "):
                 speed.setdefault(column, (each, members, row["device"]))
     lines = []
     for column in experiment.columns:

@@ -131,7 +131,7 @@ def from_store(path: Path) -> list[Experiment]:
             members.append(
                 _stored(cell, runs[key], evaluations.get(key, {}), metrics.get(key, {}), events.get(key, []))
             )
-        order = sorted({(cell["place"], cell["column_name"]) for cell in cells})
+        order = sorted({(cell["position"], cell["variant"]) for cell in cells})
         columns = tuple(dict.fromkeys(name for _, name in order))
         found.append(
             Experiment(
@@ -162,7 +162,7 @@ def _stored(
     facts = {name: run[name] for name in ("fingerprint", "environment", "physics", "transitions", "episodes")}
     facts |= {name: json.loads(run[name]) for name in ("phases", "evaluation", "parameters", "versions")}
     return Member(
-        cell["column_name"], cell["dataset"], cell["seed"], cell["run"], "score" if scored else "return", played,
+        cell["variant"], cell["dataset"], cell["seed"], cell["run"], "score" if scored else "return", played,
         metrics, events, json.loads(run["algorithm"]), facts,
     )  # fmt: skip
 

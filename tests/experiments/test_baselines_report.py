@@ -10,8 +10,8 @@ import pytest
 from sapp import SappError
 from studies.baselines.baselines_report import baseline_rows, panels, state_aware_rows, tables
 
-PAGE = Path(__file__).parents[2] / "docs" / "results" / "baselines.md"
-ROWS = PAGE.parent / "baselines"
+PAGE = Path(__file__).parents[2] / "studies" / "baselines" / "README.md"
+ROWS = PAGE.parent / "rows"
 FOLDERS = ROWS, ROWS / "hopper"
 PROCESSOR = ROWS / "processor", ROWS / "processor" / "in-values"
 

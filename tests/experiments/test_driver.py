@@ -32,7 +32,7 @@ def quiet(_: str) -> None:
 
 def test_the_store_holds_every_cell_once(finished: Path) -> None:
     rows = everything(finished / "results.sqlite")
-    assert [(row["column_name"], row["seed"]) for row in rows["cells"]] == [(c, s) for c in COLUMNS for s in (0, 1)]
+    assert [(row["variant"], row["seed"]) for row in rows["cells"]] == [(c, s) for c in COLUMNS for s in (0, 1)]
     assert len(rows["runs"]) == 10
     assert len(rows["evaluations"]) == 10 * 2 * 2  # members × evaluations × episodes
     assert {row["step"] for row in rows["evaluations"]} == {10, 20}
@@ -49,7 +49,7 @@ def test_scores_are_those_of_the_run_folder(finished: Path) -> None:
     from sapp.data.normalised_scores import normalized_score
 
     rows = everything(finished / "results.sqlite")
-    keys = {(row["column_name"], row["seed"]): row["run"] for row in rows["cells"]}
+    keys = {(row["variant"], row["seed"]): row["run"] for row in rows["cells"]}
     (folder,) = finished.glob("cql-point-*")
     for row in sapp.Run(folder / "joint").evaluations():
         column, _, seed = row["member"].split("/")
@@ -99,7 +99,7 @@ def test_a_grown_grid_trains_only_what_is_new(finished: Path, tmp_path: Path, mo
 
 
 def test_a_lost_store_is_made_again_from_the_runs(finished: Path, tmp_path: Path, monkeypatch) -> None:
-    """As after a kill between the end of training and the store: the finished run is harvested, not trained anew."""
+    """As after a kill between the end of training and the store: the finished run is collected, not trained anew."""
     monkeypatch.setattr(driver.sapp, "train", None)
     out = tmp_path / "out"
     shutil.copytree(finished, out)

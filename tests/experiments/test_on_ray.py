@@ -16,9 +16,10 @@ import pytest
 from tiny_experiment import SIZES
 
 from sapp.experiments.driver import run_experiment
-from sapp.experiments.grid import Family, Grid, Scale, named
+from sapp.experiments.grid import Family, Grid, Scale
 from sapp.experiments.store import TABLES, Store
 from sapp.experiments.table1 import grid as table1
+from sapp.experiments.variants import named
 
 STEPS = 30_000
 ray = pytest.importorskip("ray", reason="needs ray: pip install 'sapp[ray]'")

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-RESULTS = Path(__file__).parents[2] / "docs" / "results"
+ROWS = Path(__file__).parents[2] / "studies" / "medium_datasets" / "rows"
 
 
 @pytest.fixture(scope="session")
 def sources() -> list[Path]:
     """Real results: CQL, SA-CQL and the controls on the three medium datasets, three seeds."""
-    return [RESULTS / "hopper-medium", RESULTS / "halfcheetah-walker2d-medium"]
+    return [ROWS / "hopper", ROWS / "halfcheetah-walker2d"]
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, sources: list[Path]) -> Path:
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A results store of two methods with metrics and events, written row by row without training anything."""
-    from sapp.experiments.store import Harvest, Store, text
+    from sapp.experiments.store import Results, Store, text
 
     path = tmp_path_factory.mktemp("store") / "results.sqlite"
     rows: dict[str, list[tuple[object, ...]]] = {
@@ -51,5 +51,5 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 rows["metrics"].append((run, step, "joint", text(values)))
             rows["events"].append((run, 0, 100, "ratio estimator sick"))
     with Store(path, create=True) as store:
-        store.add(Harvest(rows))
+        store.add(Results(rows))
     return path

@@ -1,0 +1,16 @@
+"""Seeds as people write them: how many, or which."""
+
+from __future__ import annotations
+
+from sapp.core.errors import SappError
+
+
+def parse_seeds(text: str) -> list[int]:
+    """The seeds of "3" (0, 1 and 2) or of "3,7,11" (those)."""
+    try:
+        found = [int(part) for part in text.split(",")] if "," in text else list(range(int(text)))
+    except ValueError:
+        found = []
+    if not found or len(set(found)) != len(found) or min(found) < 0:
+        raise SappError(f"--seeds {text!r}: give a count such as 3, or which, such as 3,7,11")
+    return found

@@ -1,0 +1,47 @@
+"""Experiments by their name, or by a Python file of your own that declares one."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+from sapp.core.errors import SappError, did_you_mean
+from sapp.experiments import alpha_sweep, atari, b0, random_ratio, ratio_quality, table1
+from sapp.experiments.grid import Grid, Scale
+
+EXPERIMENTS: dict[str, Callable[[Scale], Grid]] = {
+    "table1": table1.grid,
+    "atari": atari.grid,
+    "ratio-quality": ratio_quality.grid,
+    "random-ratio": random_ratio.grid,
+    "alpha-sweep": alpha_sweep.grid,
+    "b0": b0.grid,
+}
+"""The paper's, which ``sapp experiment NAME`` runs."""
+
+
+def find_experiment(name: str) -> Callable[[Scale], Grid]:
+    """The grid of an experiment of the paper, or of a file whose function ``grid(scale)`` declares it."""
+    if name in EXPERIMENTS:
+        return EXPERIMENTS[name]
+    if not name.endswith(".py"):
+        raise SappError(
+            f"experiment {name!r} is unknown{did_you_mean(name, EXPERIMENTS)}; use {', '.join(EXPERIMENTS)}, or a "
+            "Python file that defines grid(scale)"
+        )
+    path = Path(name)
+    if not path.is_file():
+        raise SappError(f"{path}: no such file; give one that defines grid(scale)")
+    spec = importlib.util.spec_from_file_location(f"experiment_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # whatever somebody's file raises
+        raise SappError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+    declared = getattr(module, "grid", None)
+    if not callable(declared):
+        raise SappError(f"{path}: defines no function grid(scale) that returns a sapp.experiments.grid.Grid")
+    return declared
