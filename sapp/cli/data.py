@@ -159,6 +159,7 @@ def _row(each: Any) -> dict[str, Any]:
     if "snapshots" in source:
         used = source["snapshots"]
         made_from = f"{len(used)} polic{'y' if len(used) == 1 else 'ies'}"
+        made_from += ", an earlier recipe" if each.outdated else ""
     return {
         "name": each.name,
         "stands": "made",

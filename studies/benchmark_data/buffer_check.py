@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from sapp.collect.benchmark.recipes import recipe
-from sapp.collect.benchmark.rollout import roll_out
+from sapp.collect.benchmark.rollout import behaviour, segment_seed
 from sapp.collect.benchmark.shipped import shipped
 from sapp.collect.online_run import OnlineRun
 from sapp.data.benchmark_names import Name
 from sapp.data.dataset import Dataset, concatenate
 from sapp.data.normalised_scores import normalized_score
+from sapp.envs.collect import collect
 from studies.benchmark_data.table import put
 from studies.benchmark_data.two_sample import energy_distance, ks_distance, standardised
 
@@ -56,7 +57,11 @@ def compare_replay(
             true = run.buffer(environment, int(card["seed"]), end)
             segments = recipe(name, transitions, training)
             place = run.environment(environment)
-            made = concatenate([roll_out(segment, policies, place, seed) for segment in segments], name=name.text)
+            parts = [
+                collect(behaviour(policy, policies, place), place, count, segment_seed(seed, policy), name=policy)
+                for policy, count in segments
+            ]
+            made = concatenate(parts, name=name.text)
             found[name.text] = beside(true, made, seed)
             say(
                 f"{name.text}: true {_line(found[name.text]['true'])}; snapshots {_line(found[name.text]['snapshots'])}"

@@ -1,59 +1,116 @@
-"""The table of all eighteen for docs/datasets.md, from the datasets that are made on this machine.
+"""The table of all eighteen for docs/datasets.md, beside D4RL's figures, from the datasets that are made.
 
-python -m studies.benchmark_data.table                    prints it
-python -m studies.benchmark_data.table docs/datasets.md   puts it between the page's two marks
+python -m studies.benchmark_data.table                         prints it, of what is made on this machine
+python -m studies.benchmark_data.table --write ROWS.csv        and writes its numbers, to be read elsewhere
+python -m studies.benchmark_data.table --read ROWS.csv PAGE    of the numbers in a file, put between a page's two marks
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+import argparse
+import csv
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from sapp.collect.benchmark.make import standing
 from sapp.core.errors import SappError
 from sapp.core.files import write_text
-from sapp.data.benchmark_names import D4RL_RETURNS, EXPERT, MEDIUM, MEDIUM_TOLERANCE, parse
-from sapp.data.normalised_scores import normalized_score
+from sapp.data.benchmark_names import D4RL_RETURNS, NAMES, d4rl_return, parse
+from sapp.data.normalised_scores import normalized_score, reference
 
 BEGIN, END = "<!-- table: python -m studies.benchmark_data.table docs/datasets.md -->", "<!-- end of table -->"
 HEADINGS = (
-    "dataset", "transitions", "episodes", "D4RL's episodes", "mean score ± s.e.", "5 / 25 / 50 / 75 / 95 %",
-    "D4RL's mean", "terminals", "wanted",
+    "dataset", "mean return ± s.e.", "D4RL's", "ratio", "within 10 %", "episodes", "D4RL's", "mean length", "D4RL's",
+    "score", "D4RL's", "spread of returns", "D4RL's",
 )  # fmt: skip
-RANDOM_TOLERANCE = 1.0
+FIELDS = (
+    "name", "recipe", "seed", "transitions", "episodes", "terminals", "return_mean", "return_deviation", "length_mean",
+    "score_5", "score_25", "score_50", "score_75", "score_95",
+)  # fmt: skip
+TOLERANCE = 0.1
+"""By how much of D4RL's a mean return may differ."""
+
+Row = Mapping[str, Any]
 
 
-def markdown(root: Path | None = None) -> str:
-    """The table; a dataset that is not made has an empty row."""
+def rows(root: Path | None = None) -> dict[str, Row]:
+    """The numbers of the datasets that are made on this machine, of today's recipe."""
+    made = [each for each in standing(root) if each.made is not None and not each.outdated]
+    return {each.name: _row(each.name, each.made["sapp"]) for each in made if each.made is not None}
+
+
+def _row(name: str, ours: Mapping[str, Any]) -> Row:
+    summary = ours["summary"]
+    low, high = reference(parse(name).environment)
+    row = {key: summary[key] for key in ("transitions", "episodes", "terminals", "return_mean", "length_mean")}
+    deviation = summary["score_error"] * summary["episodes"] ** 0.5 * (high - low) / 100
+    quantiles = {f"score_{float(q) * 100:g}": value for q, value in summary["score_quantiles"].items()}
+    made = {"name": name, "recipe": ours.get("recipe", 1), "seed": ours["seed"]}
+    return made | row | quantiles | {"return_deviation": deviation}
+
+
+def write(path: Path, table: Mapping[str, Row]) -> None:
+    """Write rows as CSV."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        writer.writeheader()
+        for row in table.values():
+            writer.writerow({key: f"{row[key]:.6g}" if isinstance(row[key], float) else row[key] for key in FIELDS})
+
+
+def read(path: Path) -> dict[str, Row]:
+    """Rows that ``write`` wrote."""
+    with open(path, newline="", encoding="utf-8") as file:
+        found = list(csv.DictReader(file))
+    if not found or set(found[0]) != set(FIELDS):
+        raise SappError(f"{path}: not a table of datasets; its columns should be {', '.join(FIELDS)}")
+    return {row["name"]: {key: row[key] if key == "name" else float(row[key]) for key in FIELDS} for row in found}
+
+
+def markdown(table: Mapping[str, Row]) -> str:
+    """The table; a dataset that is not among the rows has only D4RL's figures."""
     lines = [f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|"]
-    for each in standing(root):
-        cells = ["not made", *[""] * (len(HEADINGS) - 2)] if each.made is None else _cells(each.name, each.made)
-        lines.append(f"| {each.name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    lines += [f"| {name} | {' | '.join(_cells(name, table.get(name)))} |" for name in NAMES]
+    met = [name for name in NAMES if name in table and is_near(name, table[name]["return_mean"])]
+    return "\n".join([*lines, "", f"Mean return within {TOLERANCE:.0%} of D4RL's: {len(met)} of {len(table)}."])
 
 
-def wanted(name: str, score: float) -> str:
-    """What the benchmark asks of a dataset's mean score, and whether it holds; nothing for mixtures and replays."""
-    environment, quality = parse(name)
-    if quality == "random":
-        level = d4rl_score(name)
-        assert level is not None
-        return _verdict(f"within {RANDOM_TOLERANCE:g} of {level:.1f}", abs(score - level) <= RANDOM_TOLERANCE)
-    if quality == "medium":
-        level = MEDIUM[environment]
-        return _verdict(f"within {MEDIUM_TOLERANCE:g} of {level:g}", abs(score - level) <= MEDIUM_TOLERANCE)
-    if quality == "expert":
-        return _verdict(f"at least {EXPERT[environment]:g}", score >= EXPERT[environment])
-    return ""
+def is_near(name: str, mean_return: float) -> bool:
+    """Whether a mean return is within the tolerance of D4RL's."""
+    level = d4rl_return(name)
+    return abs(mean_return - level) <= TOLERANCE * abs(level)
 
 
-def d4rl_score(name: str) -> float | None:
-    """Mean normalised score of D4RL's own file, where its mean return is published."""
-    if name not in D4RL_RETURNS:
-        return None
-    return float(normalized_score(parse(name).environment, D4RL_RETURNS[name][0]))
+def _cells(name: str, row: Row | None) -> list[str]:
+    which, level = parse(name), d4rl_return(name)
+    published = name in D4RL_RETURNS
+    score = normalized_score(which.environment, level)
+    theirs = {
+        "return": f"{level:,.1f}" if published else f"≈ {level:,.0f}",
+        "episodes": f"{which.d4rl_episodes:,}",
+        "length": f"{which.transitions / which.d4rl_episodes:.1f}",
+        "score": f"{score:.1f}" if published else f"≈ {score:.0f}",
+        "spread": f"{D4RL_RETURNS[name][1]:,.0f}" if published else "",
+    }
+    if row is None:
+        return ["not made", theirs["return"], "", "", "", theirs["episodes"], "", theirs["length"], "",
+                theirs["score"], "", theirs["spread"]]  # fmt: skip
+    mean, deviation = row["return_mean"], row["return_deviation"]
+    return [
+        f"{mean:,.1f} ± {deviation / row['episodes'] ** 0.5:.1f}",
+        theirs["return"],
+        f"{mean / level:.3f}",
+        "yes" if is_near(name, mean) else "**no**",
+        f"{row['episodes']:,.0f}",
+        theirs["episodes"],
+        f"{row['length_mean']:.1f}",
+        theirs["length"],
+        f"{normalized_score(which.environment, mean):.1f}",
+        theirs["score"],
+        f"{deviation:,.0f}",
+        theirs["spread"],
+    ]
 
 
 def put(page: Path, table: str, begin_mark: str = BEGIN, end_mark: str = END) -> None:
@@ -66,33 +123,21 @@ def put(page: Path, table: str, begin_mark: str = BEGIN, end_mark: str = END) ->
     write_text(page, f"{head}{begin_mark}\n{table}\n{end_mark}{tail}")
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table, or put it into the page that is named."""
-    table = markdown()
-    if arguments:
-        put(Path(arguments[0]), table)
+    parser = argparse.ArgumentParser(description="The table of the eighteen datasets beside D4RL's figures.")
+    parser.add_argument("page", nargs="?", type=Path, help="page to put it into; without one it is printed")
+    parser.add_argument("--write", type=Path, metavar="CSV", help="also write its numbers to this file")
+    parser.add_argument("--read", type=Path, metavar="CSV", help="take the numbers from this file")
+    given = parser.parse_args(arguments)
+    table = rows() if given.read is None else read(given.read)
+    if given.write:
+        write(given.write, table)
+    if given.page:
+        put(given.page, markdown(table))
     else:
-        print(table)
-
-
-def _verdict(text: str, holds: bool) -> str:
-    return f"{text}: {'yes' if holds else '**no**'}"
-
-
-def _cells(name: str, made: dict[str, Any]) -> list[str]:
-    summary = made["sapp"]["summary"]
-    level = d4rl_score(name)
-    return [
-        f"{summary['transitions']:,}",
-        f"{summary['episodes']:,}",
-        f"{parse(name).d4rl_episodes:,}",
-        f"{summary['score_mean']:.2f} ± {summary['score_error']:.2f}",
-        " / ".join(f"{value:.1f}" for value in summary["score_quantiles"].values()),
-        "" if level is None else f"{level:.2f}",
-        f"{summary['terminals']:,}",
-        wanted(name, summary["score_mean"]),
-    ]
+        print(markdown(table))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

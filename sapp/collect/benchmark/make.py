@@ -98,12 +98,14 @@ class Standing(NamedTuple):
     Attributes:
         name: such as "hopper-medium".
         made: its metadata, or None.
+        outdated: whether it was made by an earlier recipe.
         begun: whether an interrupted generation waits to be resumed.
         can_make: whether policies for it are at hand.
     """
 
     name: str
     made: dict[str, Any] | None
+    outdated: bool
     begun: bool
     can_make: bool
 
@@ -224,7 +226,8 @@ def standing(root: Path | None = None) -> list[Standing]:
         target = minari_files.folder_of(name.minari, root)
         begun = (target.parent / f".{target.name}.partial" / ORDER).is_file()
         can = name.quality == "random" or name.environment in policies
-        rows.append(Standing(text, minari_files.read_metadata(name.minari, root), begun, can))
+        made = minari_files.read_metadata(name.minari, root)
+        rows.append(Standing(text, made, made is not None and is_outdated(made), begun, can))
     return rows
 
 

@@ -1,15 +1,13 @@
-"""Rolls a recipe's segments out."""
+"""Who acts in a segment of a recipe, and from which seed."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from sapp.collect.benchmark.recipes import UNIFORM, Segment
+from sapp.collect.benchmark.recipes import UNIFORM
 from sapp.core.errors import SappError
-from sapp.data.dataset import Dataset
 from sapp.envs.base import BatchEnvironment, check_seed
-from sapp.envs.collect import collect
 from sapp.envs.policies import StochasticPolicy, TanhGaussianPolicy, UniformPolicy
 
 
@@ -30,18 +28,3 @@ def behaviour(name: str, policies: Mapping[str, TanhGaussianPolicy], environment
 def segment_seed(seed: int, policy: str) -> int:
     """Seed of a segment: it follows from the policy, so medium-expert is medium and expert of the same seed."""
     return check_seed(seed) * 2**32 + zlib.crc32(policy.encode())
-
-
-def roll_out(
-    segment: Segment,
-    policies: Mapping[str, TanhGaussianPolicy],
-    environment: BatchEnvironment,
-    seed: int,
-    progress: Callable[[int], None] | None = None,
-) -> Dataset:
-    """One segment as a dataset; the same arguments on the same machine give the same bits."""
-    policy = behaviour(segment.policy, policies, environment)
-    return collect(
-        policy, environment, segment.transitions, segment_seed(seed, segment.policy), progress=progress,
-        name=segment.policy,
-    )  # fmt: skip

@@ -8,7 +8,6 @@ import pytest
 from sapp.core.errors import SappError
 from sapp.data.dataset import Dataset
 from studies.benchmark_data import comparison
-from studies.benchmark_data.table import BEGIN, END, markdown, put, wanted
 from studies.benchmark_data.two_sample import ks_distance
 
 
@@ -77,24 +76,3 @@ def test_a_genuine_file_against_its_own_policy(genuine, tmp_path) -> None:
 def test_a_file_without_a_policy_is_refused(genuine) -> None:
     with pytest.raises(SappError, match="no metadata/policy"):
         comparison.compare(genuine / "d4rl" / "hopper_random-v1.hdf5", transitions=100)
-
-
-def test_the_table_has_a_place_in_the_page(tmp_path) -> None:
-    table = markdown(tmp_path)
-    assert table.count("not made") == 18
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    put(page, table)
-    put(page, table)
-    assert page.read_text() == f"before\n{BEGIN}\n{table}\n{END}\nafter\n"
-    page.write_text("nothing")
-    with pytest.raises(SappError, match="no place for the table"):
-        put(page, table)
-
-
-def test_what_is_wanted_of_each() -> None:
-    assert wanted("hopper-medium", 44.0).endswith("yes")
-    assert wanted("hopper-medium", 60.0).endswith("**no**")
-    assert wanted("hopper-expert", 99.0) == "at least 100: **no**"
-    assert wanted("walker2d-random", 0.9).endswith("yes")
-    assert wanted("halfcheetah-full-replay", 3.0) == ""

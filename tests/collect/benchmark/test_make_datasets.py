@@ -185,6 +185,7 @@ def test_data_of_an_earlier_recipe_are_refused(root, capfd) -> None:
     path.write_text(json.dumps(metadata))
     with pytest.raises(SappError, match=r"earlier recipe.*data make hopper-medium-replay --transitions 200 --replace"):
         sapp.load("hopper-medium-replay")
+    assert [each.name for each in standing() if each.outdated] == ["hopper-medium-replay"]
     assert main(["data", "make", "hopper-medium-replay", "--transitions", "200"]) == 2
     assert "made by an earlier recipe; give --replace" in complaint(capfd.readouterr().err)
     assert main(["data", "make", "hopper-medium-replay", "--transitions", "200", "--replace", "-q"]) == 0

@@ -1,0 +1,62 @@
+"""The table of the datasets: what it says of one, its way through a file, its place in the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sapp.collect.benchmark.make import load, make
+from sapp.core.errors import SappError
+from sapp.data.benchmark_names import NAMES
+from studies.benchmark_data import table
+
+
+def test_a_row_says_what_the_data_hold(tmp_path) -> None:
+    make("hopper-medium-replay", transitions=3_000, root=tmp_path)
+    data = load("hopper-medium-replay", root=tmp_path)
+    found = table.rows(tmp_path)
+    assert list(found) == ["hopper-medium-replay"]
+    row = found["hopper-medium-replay"]
+    assert row["return_mean"] == pytest.approx(data.episode_returns.mean())
+    assert row["return_deviation"] == pytest.approx(data.episode_returns.std(), rel=1e-4)
+    assert row["length_mean"] == pytest.approx(data.episode_lengths.mean())
+    assert row["episodes"] == data.num_episodes
+    assert row["recipe"] == 2
+    table.write(tmp_path / "rows.csv", found)
+    assert table.markdown(table.read(tmp_path / "rows.csv")) == table.markdown(found)
+    assert table.markdown(found).count("not made") == 17
+
+
+def test_a_line_of_the_table() -> None:
+    row = dict.fromkeys(table.FIELDS, 0.0) | {
+        "name": "hopper-medium-replay", "episodes": 100, "return_mean": 500.0, "return_deviation": 50.0,
+        "length_mean": 200.0,
+    }  # fmt: skip
+    lines = table.markdown({"hopper-medium-replay": row}).splitlines()
+    cells = lines[2 + NAMES.index("hopper-medium-replay")].strip("| ").split(" | ")
+    assert cells == ["hopper-medium-replay", "500.0 ± 5.0", "467.3", "1.070", "yes", "100", "2,041", "200.0", "197.0",
+                     "16.0", "15.0", "50", "511"]  # fmt: skip
+    assert lines[-1] == "Mean return within 10% of D4RL's: 1 of 1."
+
+
+def test_near_is_within_a_tenth_of_d4rls_even_below_nought() -> None:
+    assert table.is_near("hopper-expert", 3511.36 * 0.901)
+    assert not table.is_near("hopper-expert", 3511.36 * 0.899)
+    assert table.is_near("halfcheetah-random", -288.80 * 1.09)
+    assert not table.is_near("halfcheetah-random", -288.80 * 1.11)
+
+
+def test_the_table_has_a_place_in_the_page(tmp_path) -> None:
+    made = table.markdown({})
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+    table.put(page, made)
+    table.put(page, made)
+    assert page.read_text() == f"before\n{table.BEGIN}\n{made}\n{table.END}\nafter\n"
+    page.write_text("nothing")
+    with pytest.raises(SappError, match="no place for the table"):
+        table.put(page, made)
+    page.write_text("a,b\n1,2\n")
+    with pytest.raises(SappError, match="not a table of datasets"):
+        table.read(page)
+    assert np.isfinite([table.d4rl_return(name) for name in NAMES]).all()
