@@ -30,10 +30,11 @@ from sapp.algorithms.presets import PRESETS, weight_range
 from sapp.weights import Control, control
 
 WEIGHTS = [
-    Uniform(), ConstantWeights(0.3), RandomWeights(0.5, 1.5), ShuffledWeights(DualDICE()), MatchedWeights(DualDICE()),
-    control(DualDICE(f=Power(0.25)), "random"), Control(Uniform(), 4),
+    Uniform(), ConstantWeights(0.3), RandomWeights(LogMinMax(0.5, 1.0)),
+    ShuffledWeights(DualDICE()), MatchedWeights(DualDICE()),
+    control(DualDICE(f=Clip(0.2, 4.0)), "random"), Control(Uniform(), 4),
     *(DualDICE(f=f) for f in (LogMinMax(0.5, 5.0, 0.02, "upper"), Identity(), Power(0.7), Clip(0.2, 4.0))),
-    DualDICE(route="density", positivity="softplus", unit_mean=True, components=3, hidden=(7,), fallback=False),
+    DualDICE(route="density", positivity="softplus", unit_mean=True, components=3, hidden=(7,), fallback=True),
 ]  # fmt: skip
 
 
@@ -112,7 +113,7 @@ def test_override_by_name_by_dotted_name_and_outermost_first() -> None:
     [
         ("batch-size", "64", 64), ("batch_size", 64, 64), ("batch_size", 64.0, 64), ("alpha", "0.5", 0.5),
         ("alpha", 1, 1.0), ("hidden", "16x16", (16, 16)), ("hidden", "16", (16,)), ("hidden", [16, 4], (16, 4)),
-        ("backup", "soft", "soft"), ("weights.fallback", "no", False), ("unit_mean", "true", True),
+        ("backup", "soft", "soft"), ("weights.fallback", "yes", True), ("unit_mean", "true", True),
         ("fallback", False, False), ("weights.f.quantile", "0", 0.0),
     ],
 )  # fmt: skip
@@ -178,7 +179,7 @@ def test_presets_have_the_papers_b0_and_b1(task: str, number: int) -> None:
         f = preset("sa-cql", name).weights.f
         assert (f.b0, f.b1, f.span) == (b0, b1, "added")
         random = preset("s-sa-cql", name).weights
-        assert (random.low, random.high) == (b0, b0 + b1)
+        assert [float(end) for end in random.bounds()] == [b0, b0 + b1]
         for control_name, kind in (("shuffled-sa-cql", 1), ("matched-sa-cql", 2)):
             weights = preset(control_name, name).weights
             assert (weights.kind, weights.of.f.b0, weights.of.f.b1) == (kind, b0, b1)

@@ -78,7 +78,7 @@ def _sa(dataset: str) -> DualDICE:
 
 def _random(dataset: str) -> RandomWeights:
     b0, b1 = weight_range(dataset)
-    return RandomWeights(b0, b0 + b1)
+    return RandomWeights(LogMinMax(b0, b1))
 
 
 REBRAC_PENALTIES = {

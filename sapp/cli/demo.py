@@ -37,7 +37,9 @@ def algorithms(hidden: Sequence[int] = (64, 64)) -> dict[str, Algorithm]:
     from sapp.algorithms import CQL
     from sapp.weights import DualDICE, LogMinMax, control
 
-    ratio = DualDICE(f=LogMinMax(0.5, 1.0), hidden=tuple(hidden), zeta_lr=1e-3, ratio_lr=1e-3, next_actions=4)
+    ratio = DualDICE(
+        f=LogMinMax(0.5, 1.0), hidden=tuple(hidden), zeta_lr=1e-3, ratio_lr=1e-3, next_actions=4, fallback=True
+    )
     return {
         name: CQL(
             alpha=30.0,

@@ -27,7 +27,7 @@ from sapp.report.score_summary import (
     ratio_quality,
     weighted,
 )
-from sapp.weights.controls import KINDS
+from sapp.weights.controls import ControlKind
 
 CONTROL_WORDS = {
     "CQL": "conservative Q-learning: pessimism of the same weight in every state",
@@ -44,7 +44,7 @@ DIAGNOSTICS = {
     "ratio/zeta_mean": ("mean ζ (should be near 1)", False),
     "ratio/ess": ("effective sample size (share of the data)", True),
     "ratio/clamped": ("share of ratios clamped", False),
-    "ratio/sick": ("share of steps with sick ratios", False),
+    "ratio/unreliable": ("share of steps with an unreliable ratio estimate", False),
     "ratio/reward": ("ζ-weighted reward a step", False),
 }
 """What is drawn of the ratio estimator: label, and whether on a logarithmic axis."""
@@ -302,7 +302,7 @@ def flat(description: Mapping[str, Any], prefix: str = "") -> list[tuple[str, An
         if isinstance(value, Mapping):
             out += flat(value, f"{prefix}{name}.")
         elif name == "kind" and description.get("class") == "Control":
-            out.append((f"{prefix}{name}", KINDS[int(value)]))
+            out.append((f"{prefix}{name}", ControlKind(int(value)).label))
         else:
             out.append((f"{prefix}{name}", value))
     return out

@@ -257,7 +257,7 @@ class _Loop:
         self.alive = np.concatenate([np.asarray(learner.alive) for learner in learners])
         members = [member for population in populations for member in population.members]
         self.names = [member.name for member in members]
-        self.judged = np.array([member.algorithm.weights.judged for member in members])
+        self.reports_health = np.array([member.algorithm.weights.reports_health for member in members])
         said = {row["member"]: row["event"] for row in read(run.path / EVENTS) if "ratio estimator" in row["event"]}
         self.sick = np.array(["sick" in said.get(name, "") for name in self.names])
         # the clock goes on where the run stopped
@@ -322,7 +322,7 @@ class _Loop:
             values = {name: np.asarray(value) / counts for name, value in sum_.values.items()}
             alive.append(np.asarray(learner.alive))
             none = np.zeros(len(counts))
-            sick.append(values.get("ratio/sick", none) > 0.5)
+            sick.append(values.get("ratio/unreliable", none) > 0.5)
             fallen.append((values.get("weights/min", none) == 1.0) & (values.get("weights/max", none) == 1.0))
             for position, member in enumerate(population.members):
                 if steps[position]:
@@ -332,7 +332,8 @@ class _Loop:
                         | {name: float(value[position]) for name, value in values.items()}
                     )
         self.tracks.metrics(rows)
-        events = self._changes(np.concatenate(alive), np.concatenate(sick) & self.judged, np.concatenate(fallen))
+        reported = np.concatenate(sick) & self.reports_health
+        events = self._changes(np.concatenate(alive), reported, np.concatenate(fallen))
         self.tracks.events([{"step": step, "member": name, "event": event} for name, event in events])
         for name, event in events:
             self.view.say(f"{name}: {event} (step {step:,})")

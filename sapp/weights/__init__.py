@@ -1,10 +1,10 @@
 """How pessimism is spread over states: occupancy ratios, the map from ratios to weights, and the controls."""
 
-from sapp.weights.base import StateWeights, Uniform
+from sapp.weights.base import RatioWeights, StateWeights, Uniform, WrappedWeights
 from sapp.weights.controls import (
-    KINDS,
     ConstantWeights,
     Control,
+    ControlKind,
     FrozenWeights,
     MatchedWeights,
     RandomWeights,
@@ -18,10 +18,10 @@ from sapp.weights.occupancy import OccupancyModel
 from sapp.weights.transforms import Clip, Identity, LogMinMax, Power, Transform
 
 __all__ = [
-    "KINDS",
     "Clip",
     "ConstantWeights",
     "Control",
+    "ControlKind",
     "DualDICE",
     "FrozenWeights",
     "Identity",
@@ -31,10 +31,12 @@ __all__ = [
     "OccupancyModel",
     "Power",
     "RandomWeights",
+    "RatioWeights",
     "RescaledWeights",
     "ShuffledWeights",
     "StateWeights",
     "Transform",
     "Uniform",
+    "WrappedWeights",
     "control",
 ]

@@ -7,9 +7,12 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
+from typing_extensions import override
 
+from sapp.core.errors import SappError
 from sapp.core.spec import Batch, Spec
 from sapp.networks import Policy
+from sapp.weights.transforms import Transform
 
 Metrics = dict[str, Array]
 
@@ -18,13 +21,14 @@ class StateWeights(eqx.Module):
     """Weights w(s) over the states of a batch; an algorithm multiplies its per-state penalty with them.
 
     Three verbs, like an algorithm: own state (``init``), own learning (``update``), and ``weights``. No weighting knows
-    which algorithm it serves.
+    which algorithm it serves. Weights that are f of an estimated state ratio are ``RatioWeights``.
 
     A field of one of these names means the same in every subclass.
 
     Attributes:
         hidden: layer sizes of the networks.
-        fallback: weights of 1 while the estimator is sick.
+        f: from ratios to weights.
+        fallback: weights of 1 while the ratio estimate is unreliable; the paper has no such rule.
     """
 
     @property
@@ -33,8 +37,8 @@ class StateWeights(eqx.Module):
         return False
 
     @property
-    def judged(self) -> bool:
-        """Whether the weights depend on what is learned, so that an estimator's ill health is worth a word."""
+    def reports_health(self) -> bool:
+        """Whether the weights depend on an estimate, so that the run says when that becomes unreliable."""
         return self.learns
 
     def bounds(self) -> tuple[Array, Array]:
@@ -49,6 +53,10 @@ class StateWeights(eqx.Module):
         """One learning step towards the current policy's ratios."""
         return state, {}
 
+    def ratio(self, state: Any, batch: Batch, policy: Policy) -> Array:
+        """Estimated state ratios ω(s) = dᵖ(s)/dᴰ(s) [B] at the batch's rows; refused by weights without an estimate."""
+        raise SappError(f"{type(self).__name__} estimates no state ratio: use weights such as DualDICE()")
+
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """Weights [B] of the batch's states, without gradient, and what to log."""
         raise TypeError(f"{type(self).__name__} must define weights()")
@@ -57,6 +65,71 @@ class StateWeights(eqx.Module):
 class Uniform(StateWeights):
     """w(s) = 1: the algorithm as published."""
 
+    @override
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
-        """Ones."""
         return jnp.ones_like(batch.reward), {}
+
+
+class RatioWeights(StateWeights):
+    """w(s) = f(ω(s)), ω(s) = dᵖ(s)/dᴰ(s) by an estimator that says when it cannot be trusted.
+
+    A subclass defines ``init``, ``update``, ``ratio`` and ``unreliable``; what an unreliable estimate means for the
+    weights is decided here, for all estimators alike. ``update`` must log ``ratio/unreliable`` (1 where it is so).
+    """
+
+    f: eqx.AbstractVar[Transform]
+    fallback: eqx.AbstractVar[bool]
+
+    @property
+    @override
+    def learns(self) -> bool:
+        return True
+
+    @override
+    def bounds(self) -> tuple[Array, Array]:
+        return self.f.bounds()
+
+    def unreliable(self, state: Any) -> Array:
+        """Whether the estimate fails its health checks, a boolean scalar."""
+        raise TypeError(f"{type(self).__name__} must define unreliable()")
+
+    @override
+    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
+        """f(ω); 1 for all states of a batch where one is not finite, and with ``fallback`` while ω is unreliable."""
+        ratio = self.ratio(state, batch, policy)
+        weights, clamped = self.f(ratio)
+        fallen = self.unreliable(state) & jnp.asarray(self.fallback, bool)
+        weights = jnp.where(fallen | ~jnp.all(jnp.isfinite(weights)), 1.0, weights)
+        return weights, {"ratio/clamped": clamped, "ratio/state_ratio_mean": jnp.mean(ratio)}
+
+
+class WrappedWeights(StateWeights):
+    """Weights made of other weights, which learn and report their health as those do."""
+
+    of: eqx.AbstractVar[StateWeights]
+
+    @property
+    @override
+    def learns(self) -> bool:
+        return self.of.learns
+
+    @property
+    @override
+    def reports_health(self) -> bool:
+        return self.of.reports_health
+
+    @override
+    def bounds(self) -> tuple[Array, Array]:
+        return self.of.bounds()
+
+    @override
+    def init(self, key: Array, spec: Spec) -> Any:
+        return self.of.init(key, spec)
+
+    @override
+    def update(self, state: Any, batch: Batch, policy: Policy, discount: Array, key: Array) -> tuple[Any, Metrics]:
+        return self.of.update(state, batch, policy, discount, key)
+
+    @override
+    def ratio(self, state: Any, batch: Batch, policy: Policy) -> Array:
+        return self.of.ratio(state, batch, policy)

@@ -13,14 +13,14 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from typing_extensions import override
 
 from sapp.core.errors import SappError, check_ranges
 from sapp.core.precision import Precision, check_precision
 from sapp.core.pytrees import polyak, select, usable
 from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP, Policy
-from sapp.weights.base import Metrics, StateWeights
-from sapp.weights.transforms import Transform
+from sapp.weights.base import RatioWeights
 
 LOG_RATIO_LIMIT = 15.0
 """Log-ratios are bounded so that their exponentials stay finite."""
@@ -78,7 +78,7 @@ def descend(
 ) -> tuple[tuple[Any, ...], Any, Array]:
     """One Adam step of several networks, each at its own rate, and whether it was taken.
 
-    A step on a loss that is not finite is not taken, so that a sick estimator can heal.
+    A step on a loss that is not finite is not taken, so that an unreliable estimator can recover.
     """
     directions, new = ADAM.update(usable(gradients), optimiser)
     stepped = tuple(
@@ -118,13 +118,12 @@ class Standard(eqx.Module):
         return state * self.std + self.mean
 
 
-class ClassifierWeights(StateWeights):
+class ClassifierWeights(RatioWeights):
     """f(exp c(s)) for estimators whose read-out is a classifier; their states hold ``readout`` (the
     classifier averaged over its recent steps), ``standard``, ``mass`` (the share of probability that has not ended in a
-    terminal) and ``sick``.
+    terminal) and ``unreliable``.
 
     Attributes:
-        f: from ratios to weights.
         behaviour_lr: learning rate of β̂, the cloned behaviour.
         classifier_lr: learning rate of the classifier.
         average: rate of the classifier's running mean, which the ratio is read from.
@@ -136,29 +135,14 @@ class ClassifierWeights(StateWeights):
         precision: of matrix products: auto, float32, tf32 or mixed.
     """
 
-    f: eqx.AbstractVar[Transform]
-    fallback: eqx.AbstractVar[bool]
-
-    @property
-    def learns(self) -> bool:
-        """Always."""
-        return True
-
-    def bounds(self) -> tuple[Array, Array]:
-        """Range of f."""
-        return self.f.bounds()
-
+    @override
     def ratio(self, state: Any, batch: Batch, policy: Policy) -> Array:
         """State ratio ω [B] at the batch's rows: mass·exp c(s)."""
         return state.mass * jnp.exp(log_ratio(state.readout, state.standard(batch.observation)))
 
-    def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
-        """f(ω), or 1 while the estimator is sick."""
-        ratio = self.ratio(state, batch, policy)
-        weights, clamped = self.f(ratio)
-        sick = state.sick & jnp.asarray(self.fallback, bool)
-        weights = jnp.where(sick | ~jnp.all(jnp.isfinite(weights)), 1.0, weights)
-        return weights, {"ratio/clamped": clamped, "ratio/state_ratio_mean": jnp.mean(ratio)}
+    @override
+    def unreliable(self, state: Any) -> Array:
+        return state.unreliable
 
 
 def check_settings(owner: Any, rates: Sequence[str], shares: Sequence[str], counts: Sequence[str]) -> None:

@@ -5,61 +5,85 @@ A claim that state-aware pessimism helps is a claim against these (their mean we
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from typing_extensions import override
 
 from sapp.core.errors import SappError, check_ranges
 from sapp.core.pytrees import select
 from sapp.core.spec import Batch, Spec
 from sapp.networks import Policy
-from sapp.weights.base import Metrics, StateWeights
+from sapp.weights.base import Metrics, StateWeights, WrappedWeights
+from sapp.weights.transforms import LogMinMax, Transform
 
-KINDS = ("real", "shuffled", "matched", "random", "uniform", "frozen")
-"""What a control does with the real weights: keep them, permute them over the batch, replace each by their batch mean,
-draw uniformly from their range, ignore them (CQL), or stop their estimator where it is (see ``Control``)."""
-FROZEN = KINDS.index("frozen")
+
+class ControlKind(IntEnum):
+    """What a control does with the real weights."""
+
+    REAL = 0
+    """Keep them."""
+    SHUFFLED = 1
+    """Permute them over the batch: same histogram, no knowledge of the state."""
+    MATCHED = 2
+    """Replace each by their batch mean: the base algorithm at the matched mean weight."""
+    RANDOM = 3
+    """Draw uniformly from their range."""
+    UNIFORM = 4
+    """Ignore them: weights of 1, the base algorithm."""
+    FROZEN = 5
+    """Keep them, by an estimator that stops learning (see ``Control``)."""
+
+    @property
+    def label(self) -> str:
+        """The kind as commands and reports write it, such as "shuffled"."""
+        return self.name.lower()
 
 
 class ConstantWeights(StateWeights):
     """w(s) = value: the base algorithm at weight α·value."""
 
     value: float = 1.0
+    """The weight of every state."""
 
+    @override
     def bounds(self) -> tuple[Array, Array]:
-        """The value, twice."""
         return jnp.asarray(self.value, jnp.float32), jnp.asarray(self.value, jnp.float32)
 
+    @override
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
-        """The value for every state."""
         return jnp.full_like(batch.reward, self.value), {}
 
 
 class RandomWeights(StateWeights):
-    """w(s) ~ U(low, high), drawn anew each step: the paper's s-SA-CQL.
+    """w(s) drawn uniformly from the range of f, anew each step: the control to weights f(ω(s)) with the same f.
+
+    The paper's s-SA-CQL draws from (b0, b1) literally: ``RandomWeights(LogMinMax(b0, b1, span="upper"))``.
 
     Attributes:
-        low: least weight.
-        high: largest weight.
+        f: whose range is drawn from; no ratio is estimated.
     """
 
-    low: float = 0.0
-    high: float = 1.0
+    f: Transform = LogMinMax()
 
+    def __check_init__(self) -> None:
+        _check_bounded(self.f)
+
+    @override
     def bounds(self) -> tuple[Array, Array]:
-        """[low, high]."""
-        return jnp.asarray(self.low, jnp.float32), jnp.asarray(self.high, jnp.float32)
+        return self.f.bounds()
 
+    @override
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
-        """Uniform draws."""
         low, high = self.bounds()
         return low + (high - low) * jax.random.uniform(key, batch.reward.shape), {}
 
 
-class Control(StateWeights):
-    """The weights of ``of``, or one of its controls, chosen by ``kind`` (an index into ``KINDS``).
+class Control(WrappedWeights):
+    """The weights of ``of``, or one of its controls, chosen by ``kind`` (a ``ControlKind``).
 
     The kind is a number, not structure: real weights and all their controls train side by side in one compiled
     population, with the same estimator, the same batches and the same health rule.
@@ -77,38 +101,28 @@ class Control(StateWeights):
     kind: int = 0
 
     def __check_init__(self) -> None:
-        if isinstance(self.kind, int) and not 0 <= self.kind < len(KINDS):
-            raise SappError(f"control kind {self.kind} is unknown: use 0..{len(KINDS) - 1} for {', '.join(KINDS)}")
+        if isinstance(self.kind, int) and not 0 <= self.kind < len(ControlKind):
+            labels = ", ".join(f"{kind.value} {kind.label}" for kind in ControlKind)
+            raise SappError(f"control kind {self.kind} is unknown: use one of {labels}")
 
     @property
-    def learns(self) -> bool:
-        """As the controlled weights: a control is trained through the same phases."""
-        return self.of.learns
-
-    @property
-    def judged(self) -> bool:
+    @override
+    def reports_health(self) -> bool:
         """As the controlled weights, but for two kinds that only carry their estimator along."""
-        return self.of.judged and KINDS[self.kind] not in ("random", "uniform")
+        return self.of.reports_health and self.kind not in (ControlKind.RANDOM, ControlKind.UNIFORM)
 
-    def bounds(self) -> tuple[Array, Array]:
-        """As the controlled weights."""
-        return self.of.bounds()
-
-    def init(self, key: Array, spec: Spec) -> Any:
-        """State of the controlled weights."""
-        return self.of.init(key, spec)
-
+    @override
     def update(self, state: Any, batch: Batch, policy: Policy, discount: Array, key: Array) -> tuple[Any, Metrics]:
         """Learning step of the controlled weights; its result is dropped where they are frozen."""
         new, metrics = self.of.update(state, batch, policy, discount, key)
-        return select(jnp.asarray(self.kind, jnp.int32) == FROZEN, state, new), metrics
+        return select(jnp.asarray(self.kind, jnp.int32) == ControlKind.FROZEN, state, new), metrics
 
+    @override
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
-        """The chosen control of the real weights."""
         real_key, own_key = jax.random.split(key)
         real, metrics = self.of.weights(state, batch, policy, real_key)
         low, high = self.bounds()
-        choices = jnp.stack(
+        by_kind = jnp.stack(
             [
                 real,
                 jax.random.permutation(own_key, real),
@@ -118,13 +132,17 @@ class Control(StateWeights):
                 real,
             ]
         )
-        return choices[jnp.asarray(self.kind, jnp.int32)], metrics
+        return by_kind[jnp.asarray(self.kind, jnp.int32)], metrics
 
 
-class FrozenWeights(StateWeights):
+class FrozenWeights(WrappedWeights):
     """The weights of ``of`` as its estimator was after ``updates`` learning steps: the paper's ratio phase by default.
 
     What following the policy adds is what the real weights have over these.
+
+    Attributes:
+        of: the weights that are frozen.
+        updates: learning steps of the estimator before it stops.
     """
 
     of: StateWeights
@@ -133,36 +151,28 @@ class FrozenWeights(StateWeights):
     def __check_init__(self) -> None:
         check_ranges("FrozenWeights", {"updates": self.updates}, 0, float("inf"))
 
-    @property
-    def learns(self) -> bool:
-        """As the weights that are frozen."""
-        return self.of.learns
-
-    @property
-    def judged(self) -> bool:
-        """As the weights that are frozen."""
-        return self.of.judged
-
-    def bounds(self) -> tuple[Array, Array]:
-        """As the weights that are frozen."""
-        return self.of.bounds()
-
+    @override
     def init(self, key: Array, spec: Spec) -> Any:
         """State of the weights, and the number of updates it has had."""
         return self.of.init(key, spec), jnp.int32(0)
 
+    @override
     def update(self, state: Any, batch: Batch, policy: Policy, discount: Array, key: Array) -> tuple[Any, Metrics]:
         """A learning step, the first ``updates`` times."""
         inner, done = state
         new, metrics = self.of.update(inner, batch, policy, discount, key)
         return (select(done < self.updates, new, inner), done + 1), metrics
 
+    @override
+    def ratio(self, state: Any, batch: Batch, policy: Policy) -> Array:
+        return self.of.ratio(state[0], batch, policy)
+
+    @override
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
-        """The weights by the estimator as it is."""
         return self.of.weights(state[0], batch, policy, key)
 
 
-class RescaledWeights(StateWeights):
+class RescaledWeights(WrappedWeights):
     """The weights of ``of``, multiplied so that their mean over the batch is ``mean``.
 
     Around the real weights and around each of their controls it makes all of them as pessimistic on average, at every
@@ -179,30 +189,14 @@ class RescaledWeights(StateWeights):
     def __check_init__(self) -> None:
         check_ranges("RescaledWeights", {"mean": self.mean}, 0.0, float("inf"))
 
-    @property
-    def learns(self) -> bool:
-        """As the weights that are rescaled."""
-        return self.of.learns
-
-    @property
-    def judged(self) -> bool:
-        """As the weights that are rescaled."""
-        return self.of.judged
-
+    @override
     def bounds(self) -> tuple[Array, Array]:
         """The range of the weights that are rescaled, moved so that its middle is the mean."""
         low, high = self.of.bounds()
         scale = 2.0 * jnp.asarray(self.mean, jnp.float32) / (low + high)
         return scale * low, scale * high
 
-    def init(self, key: Array, spec: Spec) -> Any:
-        """State of the weights."""
-        return self.of.init(key, spec)
-
-    def update(self, state: Any, batch: Batch, policy: Policy, discount: Array, key: Array) -> tuple[Any, Metrics]:
-        """Learning step of the weights."""
-        return self.of.update(state, batch, policy, discount, key)
-
+    @override
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
         """The weights times ``mean`` over their own; all equal to ``mean`` where they are all zero."""
         found, metrics = self.of.weights(state, batch, policy, key)
@@ -211,18 +205,30 @@ class RescaledWeights(StateWeights):
         return scaled, metrics | {"weights/unscaled_mean": own}
 
 
-def control(of: StateWeights, kind: str) -> Control:
-    """The named control (see ``KINDS``) of the given weights."""
-    if kind not in KINDS:
-        raise SappError(f"control {kind!r} is unknown: use one of {', '.join(KINDS)}")
-    return Control(of, KINDS.index(kind))
+def control(of: StateWeights, kind: str | ControlKind) -> Control:
+    """A control of the given weights, by its kind or the kind's label."""
+    labels = [each.label for each in ControlKind]
+    if not isinstance(kind, ControlKind):
+        if kind not in labels:
+            raise SappError(f"control {kind!r} is unknown: use one of {', '.join(labels)}")
+        kind = ControlKind(labels.index(kind))
+    if kind is ControlKind.RANDOM:
+        _check_bounded(of)
+    return Control(of, kind.value)
+
+
+def _check_bounded(what: StateWeights | Transform) -> None:
+    """Refuse a range without an end, which nothing can be drawn from uniformly."""
+    high = what.bounds()[1]
+    if not isinstance(high, jax.core.Tracer) and not jnp.isfinite(high):
+        raise SappError(f"{type(what).__name__} has no largest weight to draw random weights up to; use LogMinMax")
 
 
 def ShuffledWeights(of: StateWeights) -> Control:
     """The real weights permuted over the batch: same histogram, no knowledge of the state."""
-    return control(of, "shuffled")
+    return control(of, ControlKind.SHUFFLED)
 
 
 def MatchedWeights(of: StateWeights) -> Control:
     """Every weight is the batch mean of the real ones: the base algorithm at the matched mean weight."""
-    return control(of, "matched")
+    return control(of, ControlKind.MATCHED)

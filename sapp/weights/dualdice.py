@@ -9,13 +9,14 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from typing_extensions import override
 
 from sapp.core.errors import SappError, check_ranges
 from sapp.core.pytrees import select, usable
 from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP, BehaviourDensity, Policy, StateActionNetwork
 from sapp.networks.categorical import CategoricalActor, one_hot
-from sapp.weights.base import Metrics, StateWeights
+from sapp.weights.base import Metrics, RatioWeights
 from sapp.weights.transforms import LogMinMax, Transform
 
 LOG_DENSITY_CLIP = 5.0
@@ -31,7 +32,7 @@ class Health(eqx.Module):
     zeta: Array
     zeta_squared: Array
     nu: Array
-    sick: Array
+    unreliable: Array
 
 
 class DualDICEState(eqx.Module):
@@ -48,7 +49,7 @@ class DualDICEState(eqx.Module):
     std: Array
 
 
-class DualDICE(StateWeights):
+class DualDICE(RatioWeights):
     """f(ω(s)) with ω = dᵖ(s)/dᴰ(s) estimated by DualDICE for the current policy.
 
     ζ(s,a) ≈ dᵖ(s,a)/dᴰ(s,a), with dᵖ normalised to mass 1, solves
@@ -71,15 +72,14 @@ class DualDICE(StateWeights):
 
     Health: the running mean of ζ must lie in [``min_zeta``, ``max_zeta``] (its true value is at most 1), the effective
     sample size (Eζ)²/E[ζ²] above ``min_ess``, and the mean |ν| below ``max_nu`` times its natural size: along the
-    policy's own path ζ averages E[ζ²], so |ν| is of the order of max(1, E[ζ²])/(1−γ). Otherwise the member is *sick*:
-    its weights are 1 (the plain algorithm) until the estimator is healthy again, and ``ratio/sick`` says so. With
-    ``fallback`` off the weights are used whatever the health, as in the paper.
+    policy's own path ζ averages E[ζ²], so |ν| is of the order of max(1, E[ζ²])/(1−γ). Otherwise the estimate is
+    *unreliable*: ``ratio/unreliable`` and the run's events say so. The weights are used all the same, as in the paper;
+    with ``fallback`` they are 1 (the plain algorithm) until the estimate is reliable again.
 
-    Defaults are the paper's (Table "Hyperparameters for SA-CQL on continuous control"), except Adam's β₁ = 0, which the
-    paper does not state and which keeps the saddle from oscillating.
+    Defaults are the paper's where it states them (Table "Hyperparameters for SA-CQL on continuous control");
+    docs/algorithms/cql.md lists those that are ours.
 
     Attributes:
-        f: from ratios to weights.
         nu_lr: learning rate of ν.
         zeta_lr: learning rate of ζ.
         ratio_lr: learning rate of the state ratio g.
@@ -108,7 +108,7 @@ class DualDICE(StateWeights):
     min_ess: float = 0.01
     max_nu: float = 10.0
     health_rate: float = 0.01
-    fallback: bool = True
+    fallback: bool = False
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
     route: Literal["regression", "density", "zeta"] = eqx.field(static=True, default="regression")
     positivity: Literal["square", "softplus", "identity"] = eqx.field(static=True, default="square")
@@ -131,15 +131,6 @@ class DualDICE(StateWeights):
             raise SappError("DualDICE: hidden sizes are empty; name at least one layer")
         if self.next_actions < 1:
             raise SappError(f"next_actions is {self.next_actions}: at least one next action is needed")
-
-    @property
-    def learns(self) -> bool:
-        """Always."""
-        return True
-
-    def bounds(self) -> tuple[Array, Array]:
-        """Range of f."""
-        return self.f.bounds()
 
     def init(self, key: Array, spec: Spec) -> DualDICEState:
         """Networks that start at ζ = 1, ω = 1."""
@@ -236,7 +227,7 @@ class DualDICE(StateWeights):
     ) -> tuple[DualDICEState, Metrics]:
         """Simultaneous steps: ν (and λ) down, ζ up, g towards ζ's conditional mean, β̂ towards the data.
 
-        A step on an objective that is not finite is not taken, so that a sick estimator can heal.
+        A step on an objective that is not finite is not taken, so that an unreliable estimator can recover.
         """
         next_key, initial_key = jax.random.split(key)
         objective: Any = self.saddle
@@ -294,7 +285,7 @@ class DualDICE(StateWeights):
             "ratio/ess": jnp.square(health.zeta) / jnp.maximum(health.zeta_squared, 1e-12),
             "ratio/nu_abs": jnp.mean(jnp.abs(value)),
             "ratio/reward": jnp.mean(zeta * batch.reward),
-            "ratio/sick": health.sick.astype(jnp.float32),
+            "ratio/unreliable": health.unreliable.astype(jnp.float32),
         }
 
     def ratio(self, state: DualDICEState, batch: Batch, policy: Policy) -> Array:
@@ -309,13 +300,9 @@ class DualDICE(StateWeights):
         log_pi = policy(batch.observation).log_prob(batch.action)
         return zeta * jnp.exp(jnp.clip(log_beta - log_pi, -LOG_DENSITY_CLIP, LOG_DENSITY_CLIP))
 
-    def weights(self, state: DualDICEState, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
-        """f(ω), or 1 while the estimator is sick."""
-        ratio = self.ratio(state, batch, policy)
-        weights, clamped = self.f(ratio)
-        sick = state.health.sick & jnp.asarray(self.fallback, bool)
-        weights = jnp.where(sick | ~jnp.all(jnp.isfinite(weights)), 1.0, weights)
-        return weights, {"ratio/clamped": clamped, "ratio/state_ratio_mean": jnp.mean(ratio)}
+    @override
+    def unreliable(self, state: DualDICEState) -> Array:
+        return state.health.unreliable
 
     def _observe(self, health: Health, nu: Array, zeta: Array, finite: Array, discount: Array) -> Health:
         def track(old: Array, new: Array) -> Array:
@@ -323,14 +310,14 @@ class DualDICE(StateWeights):
 
         mean, square = track(health.zeta, jnp.mean(zeta)), track(health.zeta_squared, jnp.mean(jnp.square(zeta)))
         magnitude = track(health.nu, jnp.mean(jnp.abs(nu)))
-        sick = (
+        unreliable = (
             ~finite
             | (mean < self.min_zeta)
             | (mean > self.max_zeta)
             | (jnp.square(mean) < self.min_ess * square)
             | (magnitude > self.max_nu * jnp.maximum(1.0, square) / (1.0 - discount))
         )
-        return Health(mean, square, magnitude, sick)
+        return Health(mean, square, magnitude, unreliable)
 
     @staticmethod
     def _standardise(state: DualDICEState, batch: Batch) -> Batch:

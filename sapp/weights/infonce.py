@@ -67,7 +67,7 @@ class InfoNCEState(eqx.Module):
     optimiser: Any
     health: InfoNCEHealth
     mass: Array
-    sick: Array
+    unreliable: Array
     standard: Standard
 
 
@@ -113,7 +113,7 @@ class OccupancyInfoNCE(ClassifierWeights):
     max_accuracy: float = 0.995
     max_clipped: float = 1.0
     health_rate: float = 0.01
-    fallback: bool = True
+    fallback: bool = False
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
     features: int = eqx.field(static=True, default=64)
     precision: Precision = eqx.field(static=True, default="auto")
@@ -143,7 +143,7 @@ class OccupancyInfoNCE(ClassifierWeights):
             optimiser=ADAM.init((behaviour, critic, classifier)),
             health=InfoNCEHealth(zero, jnp.float32(1.0), zero, jnp.float32(0.5), zero),
             mass=jnp.float32(1.0),
-            sick=jnp.bool_(False),
+            unreliable=jnp.bool_(False),
             standard=Standard(spec.observation_mean, spec.observation_std),
         )
 
@@ -193,14 +193,16 @@ class OccupancyInfoNCE(ClassifierWeights):
         health = running(state.health, seen, self.health_rate, finite)
         relative = health.error / jnp.maximum(health.constant, 1e-12)
         mass = (1.0 - discount) / (1.0 - discount + discount * health.ended)
-        sick = (
+        unreliable = (
             ~finite
             | (relative > self.max_error)
             | (health.accuracy > self.max_accuracy)
             | (health.clipped > self.max_clipped)
         )
         target = polyak(state.target, critic, self.tau)
-        new = InfoNCEState(behaviour, critic, target, classifier, readout, optimiser, health, mass, sick, standard)
+        new = InfoNCEState(
+            behaviour, critic, target, classifier, readout, optimiser, health, mass, unreliable, standard
+        )
         ratio = mass * jnp.exp(log_here)
         return new, {
             "ratio/behaviour_nll": nll,
@@ -213,7 +215,7 @@ class OccupancyInfoNCE(ClassifierWeights):
             "ratio/ess": effective_share(ratio),
             "ratio/log_ratio_max": jnp.max(jnp.abs(log_here)),
             "ratio/reward": jnp.mean(ratio * batch.reward),
-            "ratio/sick": sick.astype(jnp.float32),
+            "ratio/unreliable": unreliable.astype(jnp.float32),
         }
 
 

@@ -87,7 +87,7 @@ class OccupancyState(eqx.Module):
     high: Array
     health: OccupancyHealth
     mass: Array
-    sick: Array
+    unreliable: Array
     standard: Standard
 
     @property
@@ -139,8 +139,8 @@ class OccupancyModel(ClassifierWeights):
     Health: the model's error relative to a constant model's (of mean squares, or of log-loss) must lie below
     ``max_error``, the share of particles that leave the range below ``max_left``, the classifier's accuracy below
     ``max_accuracy`` (above it the two kinds do not overlap and c has no scale), the share of clipped action dimensions
-    below ``max_clipped`` (1: not asked). Otherwise the member is *sick* and its weights are 1, unless ``fallback`` is
-    off. ``ratio/clipped`` says how far the policy has left the data.
+    below ``max_clipped`` (1: not asked). Otherwise the estimate is *unreliable*, which the run
+    says; with ``fallback`` its weights are then 1. ``ratio/clipped`` says how far the policy has left the data.
 
     Everything is a function of arrays on the device; numbers are leaves, sizes are structure.
 
@@ -170,7 +170,7 @@ class OccupancyModel(ClassifierWeights):
     max_accuracy: float = 0.995
     max_clipped: float = 1.0
     health_rate: float = 0.01
-    fallback: bool = True
+    fallback: bool = False
     hidden: tuple[int, ...] = eqx.field(static=True, default=(256, 256))
     successor: Literal["gaussian", "logged"] = eqx.field(static=True, default="gaussian")
     paired: bool = eqx.field(static=True, default=True)
@@ -207,7 +207,7 @@ class OccupancyModel(ClassifierWeights):
             high=jnp.zeros(sizes[0]),
             health=OccupancyHealth(zero, jnp.float32(1.0), zero, zero, zero, jnp.float32(0.5)),
             mass=jnp.float32(1.0),
-            sick=jnp.bool_(False),
+            unreliable=jnp.bool_(False),
             standard=Standard(spec.observation_mean, spec.observation_std),
         )
 
@@ -251,14 +251,16 @@ class OccupancyModel(ClassifierWeights):
         health = running(state.health, seen, self.health_rate, finite)
         error = health.error / jnp.maximum(health.constant, 1e-12)
         mass = jnp.minimum(1.0, (1.0 - discount) / jnp.maximum(health.restarted, 1e-12))
-        sick = (
+        unreliable = (
             ~finite
             | (error > self.max_error)
             | (health.left > self.max_left)
             | (health.accuracy > self.max_accuracy)
             | (health.clipped > self.max_clipped)
         )
-        new = OccupancyState(networks, means, optimiser, cloud, state.low, state.high, health, mass, sick, standard)
+        new = OccupancyState(
+            networks, means, optimiser, cloud, state.low, state.high, health, mass, unreliable, standard
+        )
         here = log_ratio(state.readout, logged.state)  # from before this step, as the weights are: one pass for both
         ratio = state.mass * jnp.exp(here)
         return new, {
@@ -273,7 +275,7 @@ class OccupancyModel(ClassifierWeights):
             "ratio/ess": effective_share(ratio),
             "ratio/log_ratio_max": jnp.max(jnp.abs(here)),
             "ratio/reward": jnp.mean(ratio * batch.reward),
-            "ratio/sick": sick.astype(jnp.float32),
+            "ratio/unreliable": unreliable.astype(jnp.float32),
         }
 
     def advance(

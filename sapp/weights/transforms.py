@@ -7,6 +7,7 @@ from typing import Literal
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
+from typing_extensions import override
 
 from sapp.core.errors import SappError, check_ranges
 
@@ -54,8 +55,8 @@ class LogMinMax(Transform):
         if self.span not in ("added", "upper"):
             raise SappError(f"span {self.span!r} is unknown: use 'added' for [b0, b0+b1] or 'upper' for [b0, b1]")
 
+    @override
     def __call__(self, ratio: Array) -> tuple[Array, Array]:
-        """Weights in [b0, b0 + b1] (or [b0, b1])."""
         log_ratio = jnp.log(jnp.maximum(ratio, TINY))
         quantile = jnp.clip(jnp.asarray(self.quantile, jnp.float32), 0.0, 0.5)
         low, high = jnp.quantile(log_ratio, jnp.stack([quantile, 1.0 - quantile]))
@@ -66,17 +67,17 @@ class LogMinMax(Transform):
         bottom, top = self.bounds()
         return bottom + (top - bottom) * unit, clamped
 
+    @override
     def bounds(self) -> tuple[Array, Array]:
-        """[b0, b0 + b1] or [b0, b1]."""
         b0, b1 = jnp.asarray(self.b0, jnp.float32), jnp.asarray(self.b1, jnp.float32)
         return b0, (b0 + b1 if self.span == "added" else b1)
 
 
 class Identity(Transform):
-    """f(x) = x, the framework's plain SA-PP (with normalised occupancies, so the mean weight is at most 1)."""
+    """f(x) = x, negatives to zero: plain SA-PP. Occupancies are normalised, so the mean weight is at most 1."""
 
+    @override
     def __call__(self, ratio: Array) -> tuple[Array, Array]:
-        """The ratios themselves, negatives to zero."""
         return jnp.maximum(ratio, 0.0), jnp.mean(ratio < 0.0, dtype=jnp.float32)
 
 
@@ -84,9 +85,10 @@ class Power(Transform):
     """f(x) = xᵏ; k = ½ is a common compromise between PP (k = 0) and SA-PP (k = 1)."""
 
     exponent: float = 0.5
+    """k, the power that ratios are raised to."""
 
+    @override
     def __call__(self, ratio: Array) -> tuple[Array, Array]:
-        """Powers of the ratios, negatives to zero."""
         return jnp.maximum(ratio, TINY) ** self.exponent, jnp.mean(ratio < TINY, dtype=jnp.float32)
 
 
@@ -94,13 +96,15 @@ class Clip(Transform):
     """f(x) = min(max(x, low), high)."""
 
     low: float = 0.1
+    """Least weight."""
     high: float = 10.0
+    """Largest weight."""
 
+    @override
     def __call__(self, ratio: Array) -> tuple[Array, Array]:
-        """Clipped ratios."""
         clamped = jnp.mean((ratio < self.low) | (ratio > self.high), dtype=jnp.float32)
         return jnp.clip(ratio, self.low, self.high), clamped
 
+    @override
     def bounds(self) -> tuple[Array, Array]:
-        """[low, high]."""
         return jnp.asarray(self.low, jnp.float32), jnp.asarray(self.high, jnp.float32)

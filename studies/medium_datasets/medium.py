@@ -7,7 +7,7 @@ files); each dataset is regenerated from them under D4RL's physics, 1M transitio
 ``--out`` it resumes. Until the joint phase all columns are the same learner, so the first two phases (``OUT/shared``)
 are trained once a dataset and seed and then forked into the columns (``OUT/joint``); these share one structure, so
 each group of equal shape trains as one compiled program. The weights are used as in the paper, without our fall-back
-to 1 while the estimator is sick (its health is logged); ``--fallback`` switches that on.
+to 1 while the ratio estimate is unreliable (which is logged); ``--fallback`` switches that on.
 """
 
 from __future__ import annotations

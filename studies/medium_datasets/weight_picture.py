@@ -63,11 +63,11 @@ def plane(observation: np.ndarray, axes: Sequence[int] | None) -> tuple[np.ndarr
 def health(run: Run, member: int | str) -> str:
     """The newest row of metrics about the estimator, in words."""
     name = run.members[run.member_index(member)]
-    rows = [row for row in run.metrics() if row["member"] == name and row.get("ratio/sick")]
+    rows = [row for row in run.metrics() if row["member"] == name and row.get("ratio/unreliable")]
     if not rows:
         return "no estimator"
     last = rows[-1]
-    words = ["sick: weights are 1 with the fallback" if float(last["ratio/sick"]) > 0.5 else "healthy"]
+    words = ["unreliable: weights are 1 with the fallback" if float(last["ratio/unreliable"]) > 0.5 else "healthy"]
     words += [
         f"{key} {float(last[f'ratio/{key}']):.3g}"
         for key in ("clipped", "model_error", "accuracy", "left", "ess")

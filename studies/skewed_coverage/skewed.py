@@ -126,8 +126,7 @@ def column(part: str, kind: str, settings: Settings) -> Callable[[str], sapp.CQL
     def on(dataset: str) -> sapp.CQL:
         f = LogMinMax(*weight_range(f"{dataset.split('-')[0]}-medium-v2"))
         if part == COMMON:
-            low, high = map(float, f.bounds())
-            return settings.cql(weights=RescaledWeights(control(RandomWeights(low, high), kind), settings.mean))
+            return settings.cql(weights=RescaledWeights(control(RandomWeights(f), kind), settings.mean))
         estimator = ESTIMATORS[part](f=f, fallback=False, **settings.ratio)
         return settings.cql(weights=RescaledWeights(control(estimator, kind), settings.mean))
 

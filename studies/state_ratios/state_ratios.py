@@ -368,7 +368,7 @@ def train(problem: Problem, at: Ground, group: str, scale: Scale, deadline: floa
         largest = np.fmax(largest, np.where(np.isfinite(size), size, np.inf))
     cost = seconds / max(timed, 1) / len(members)
     none = np.zeros(len(members))
-    clipped, sick = last.get("ratio/clipped", none), last.get("ratio/sick", none)
+    clipped, sick = last.get("ratio/clipped", none), last.get("ratio/unreliable", none)
     out = []
     for name, logs in read(population, learner, at).items():
         for i, (estimator, k, seed) in enumerate(keys):

@@ -256,6 +256,7 @@ def learned_losses(
                     real: StateWeights = KnownRatio(world.ratio.astype(np.float32))
                     if estimator == "DualDICE":
                         real = DualDICE(
+                            fallback=True,
                             f=LogMinMax(b0=FLOOR), hidden=RATIO_HIDDEN, nu_lr=1e-3, zeta_lr=1e-3, ratio_lr=1e-3
                         )
                     algorithm = DiscreteCQL(

@@ -148,7 +148,7 @@ def test_presets_have_the_published_numbers() -> None:
     assert isinstance(cql.weights, DualDICE)
     assert cql.weights.f == LogMinMax(0.5, 2.0)
     assert (cql.weights.zeta_lr, cql.weights.nu_lr) == (1e-3, 1e-4)
-    assert preset("s-sa-discrete-cql", "pong-1pct").weights == RandomWeights(0.5, 2.5)
+    assert preset("s-sa-discrete-cql", "pong-1pct").weights == RandomWeights(LogMinMax(0.5, 2.0))
     assert preset("sa-discrete-cql", "ward").weights.f == LogMinMax(0.0, 1.0)
     rem = preset("rem", "ALE/Pong-v5")
     assert (rem.ensemble, rem.lr, rem.adam_eps, rem.target_every, rem.double) == (200, 5e-5, 3.125e-4, 2000, False)

@@ -11,7 +11,7 @@ from sapp.experiments import paper
 from sapp.experiments.datasets import load_dataset
 from sapp.experiments.find import EXPERIMENTS
 from sapp.experiments.grid import run_key, scaled
-from sapp.weights.controls import KINDS
+from sapp.weights import ControlKind
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
@@ -20,7 +20,7 @@ def test_every_experiment_has_sa_cql_and_all_its_controls(name: str, scale: str)
     grid = EXPERIMENTS[name](scaled(scale))
     assert {"CQL", "SA-CQL", "shuffled", "matched", "random"} <= set(grid.variants)
     assert grid.focus in grid.variants
-    kinds = {KINDS[make("hopper-medium").weights.kind] for make in grid.families[0].variants.values()}
+    kinds = {ControlKind(make("hopper-medium").weights.kind).label for make in grid.families[0].variants.values()}
     assert {"real", "uniform", "shuffled", "matched", "random"} <= kinds
     assert grid.datasets
 

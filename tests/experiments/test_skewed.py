@@ -10,8 +10,7 @@ import pytest
 
 import sapp
 from sapp.runs.phases import sa_protocol
-from sapp.weights import KINDS as CONTROLS
-from sapp.weights import Control, RescaledWeights
+from sapp.weights import Control, ControlKind, RescaledWeights
 from studies.medium_datasets.weight_picture import draw, health, plane
 from studies.skewed_coverage import skewed
 from studies.skewed_coverage.skewed import COMMON, ESTIMATORS, KINDS, PARTS, Mixture, Settings, columns, grid, main, mix
@@ -29,7 +28,7 @@ def test_every_estimator_has_every_control_and_what_none_changes_runs_once() -> 
             assert isinstance(weights, RescaledWeights)
             assert weights.mean == 0.7
             assert isinstance(weights.of, Control)
-            assert CONTROLS[weights.of.kind] == expected.get(name, name.split("-")[-1])
+            assert ControlKind(weights.of.kind).label == expected.get(name, name.split("-")[-1])
             assert [float(bound) for bound in weights.of.bounds()] == [0.5, 1.5]
 
 

@@ -10,17 +10,22 @@ import numpy as np
 import pytest
 
 from sapp import SappError
-from sapp.core.spec import Batch
+from sapp.core.spec import Batch, Spec
 from sapp.weights import (
-    KINDS,
     ConstantWeights,
     Control,
+    ControlKind,
+    DualDICE,
+    FrozenWeights,
+    Identity,
     LogMinMax,
     MatchedWeights,
+    Power,
     RandomWeights,
     RescaledWeights,
     ShuffledWeights,
     StateWeights,
+    Transform,
     Uniform,
     control,
 )
@@ -31,7 +36,7 @@ B = 64
 class FirstFeature(StateWeights):
     """Stands for an estimator: weights are f of the first feature."""
 
-    f: LogMinMax = LogMinMax(0.5, 2.0)
+    f: Transform = LogMinMax(0.5, 2.0)
 
     @property
     def learns(self) -> bool:
@@ -86,11 +91,11 @@ def test_uniform_kind_and_uniform_weights_are_ones(batch: Batch) -> None:
 
 
 def test_the_papers_random_weights(batch: Batch) -> None:
-    draws = np.concatenate([given(RandomWeights(0.5, 5.5), batch, seed) for seed in range(20)])
+    draws = np.concatenate([given(RandomWeights(LogMinMax(0.5, 5.0)), batch, seed) for seed in range(20)])
     assert 0.5 <= draws.min() < 0.6
     assert 5.4 < draws.max() <= 5.5
     assert draws.mean() == pytest.approx(3.0, abs=0.15)
-    assert [float(x) for x in RandomWeights(0.5, 5.5).bounds()] == [0.5, 5.5]
+    assert [float(x) for x in RandomWeights(LogMinMax(0.5, 5.0)).bounds()] == [0.5, 5.5]
 
 
 def test_constant_weights(batch: Batch) -> None:
@@ -108,10 +113,10 @@ def test_a_control_learns_and_logs_as_what_it_controls(batch: Batch) -> None:
 
 def test_all_kinds_train_in_one_program(batch: Batch) -> None:
     """The kind is a number: vmapped over it, one trace gives every control."""
-    kinds = jnp.arange(len(KINDS))
+    kinds = jnp.arange(len(ControlKind))
     key = jax.random.PRNGKey(2)
     together = jax.vmap(lambda kind: Control(FirstFeature(), kind).weights((), batch, None, key)[0])(kinds)
-    for row, name in zip(together, KINDS, strict=True):
+    for row, name in zip(together, ControlKind, strict=True):
         np.testing.assert_allclose(row, given(control(FirstFeature(), name), batch, 2), rtol=1e-6)
 
 
@@ -122,9 +127,33 @@ def test_unknown_controls_are_refused_by_name() -> None:
         Control(Uniform(), 7)
 
 
+def test_random_weights_need_a_range_with_an_end() -> None:
+    for make in (lambda: RandomWeights(Identity()), lambda: control(FirstFeature(Power(0.5)), "random")):
+        with pytest.raises(SappError, match="no largest weight"):
+            make()
+
+
+def test_the_literal_random_weights_of_the_paper_lie_between_b0_and_b1(batch: Batch) -> None:
+    literal = RandomWeights(LogMinMax(0.5, 5.0, span="upper"))
+    assert [float(x) for x in literal.bounds()] == [0.5, 5.0]
+    draws = np.concatenate([given(literal, batch, seed) for seed in range(20)])
+    assert draws.mean() == pytest.approx(2.75, abs=0.15)
+
+
+def test_wrapped_weights_read_the_ratio_of_what_they_wrap_and_others_refuse(batch: Batch) -> None:
+    dice = DualDICE(hidden=(8,))
+    state = dice.init(jax.random.PRNGKey(0), Spec(2, 1, jnp.zeros(2), jnp.ones(2)))
+    wanted = np.asarray(dice.ratio(state, batch, None))
+    for around in (ShuffledWeights(dice), RescaledWeights(dice)):
+        np.testing.assert_array_equal(around.ratio(state, batch, None), wanted)
+    np.testing.assert_array_equal(FrozenWeights(dice).ratio((state, jnp.int32(3)), batch, None), wanted)
+    with pytest.raises(SappError, match="ConstantWeights estimates no state ratio"):
+        ConstantWeights(0.5).ratio((), batch, None)
+
+
 def test_rescaled_weights_have_the_mean_asked_for_and_the_proportions_of_the_real_ones(batch: Batch) -> None:
     real = given(FirstFeature(), batch)
-    for kind in KINDS:
+    for kind in ControlKind:
         within = control(FirstFeature(), kind)
         found = given(RescaledWeights(within, 0.7), batch)
         assert found.mean() == pytest.approx(0.7, rel=1e-6)
@@ -146,9 +175,9 @@ def test_rescaled_weights_learn_log_and_range_as_what_they_rescale(batch: Batch)
         RescaledWeights(Uniform(), -1.0)
 
 
-def test_only_weights_that_use_an_estimate_are_judged_by_its_health() -> None:
-    judged = [KINDS[number] for number in range(len(KINDS)) if Control(FirstFeature(), number).judged]
-    assert judged == ["real", "shuffled", "matched", "frozen"]
-    assert RescaledWeights(control(FirstFeature(), "shuffled")).judged
-    assert not RescaledWeights(control(FirstFeature(), "random")).judged
-    assert not Control(Uniform()).judged
+def test_only_weights_that_use_an_estimate_report_its_health() -> None:
+    reporting = [kind.label for kind in ControlKind if control(FirstFeature(), kind).reports_health]
+    assert reporting == ["real", "shuffled", "matched", "frozen"]
+    assert RescaledWeights(control(FirstFeature(), "shuffled")).reports_health
+    assert not RescaledWeights(control(FirstFeature(), "random")).reports_health
+    assert not Control(Uniform()).reports_health

@@ -89,7 +89,7 @@ def test_ratios_converge_to_the_exact_ones() -> None:
     assert np.sum(visits * np.abs(np.asarray(found) - exact.reshape(-1))) < 0.12
     value = np.sum(visits * np.asarray(found) * mdp.reward.reshape(-1))
     assert value == pytest.approx(np.sum(visits * exact.reshape(-1) * mdp.reward.reshape(-1)), abs=0.06)
-    assert not bool(state.health.sick)
+    assert not bool(state.health.unreliable)
 
 
 def test_the_density_route_has_a_softmax_behaviour() -> None:

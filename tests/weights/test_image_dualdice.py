@@ -88,4 +88,4 @@ def test_ratios_through_an_encoder_converge_to_the_exact_ones() -> None:
     ratio = np.exp(np.asarray(state.ratio(features))[:, 0])
     assert np.sum(visits.sum(-1) * np.abs(ratio - wanted)) < 0.12
     assert np.corrcoef(ratio, wanted)[0, 1] > 0.9
-    assert not bool(state.health.sick)
+    assert not bool(state.health.unreliable)
