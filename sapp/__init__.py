@@ -49,6 +49,7 @@ _HOME = {
     "FrameDataset": "sapp.data",
     "load": "sapp.data",
     "save_npz": "sapp.data",
+    "save_minari": "sapp.collect.minari_export",
     "Phase": "sapp.runs.phases",
     "Run": "sapp.runs.run",
     "resume": "sapp.training.loop",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.algorithms import FisherBRC as FisherBRC
     from sapp.algorithms import ReBRAC as ReBRAC
     from sapp.algorithms.presets import preset as preset
+    from sapp.collect.minari_export import save_minari as save_minari
     from sapp.core.errors import SappError as SappError
     from sapp.data import Dataset as Dataset
     from sapp.data import FrameDataset as FrameDataset

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import overload
 
 from sapp.core.errors import SappError
+
+ROBOTICS = ("AdroitHand", "AntMaze", "Fetch", "FrankaKitchen", "HandManipulate", "HandReach", "PointMaze")
+"""How ids of gymnasium-robotics begin."""
+
+
+def register_robotics(name: str) -> None:
+    """Let gymnasium-robotics register its environments, if one of them is meant and it is installed."""
+    import gymnasium
+
+    if name not in gymnasium.registry and name.startswith(ROBOTICS) and importlib.util.find_spec("gymnasium_robotics"):
+        gymnasium.register_envs(importlib.import_module("gymnasium_robotics"))
 
 
 @overload

@@ -159,7 +159,7 @@ def actions_of(space: Any, where: str, bounds: tuple[Any, Any] = (None, None)) -
     low, high = (
         np.concatenate([np.asarray(getattr(leaf, end)).reshape(-1) for leaf in leaves]).astype(np.float32)
         if own is None
-        else np.asarray(own, np.float32)
+        else np.broadcast_to(np.asarray(own, np.float32), (sum(math.prod(leaf.shape) for leaf in leaves),))
         for end, own in zip(("low", "high"), bounds, strict=True)
     )
     for key, value in (("action_low", low), ("action_high", high)):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from typing import TYPE_CHECKING, cast
 
 from sapp.core.errors import SappError
-from sapp.data.environment_names import typed_environment
+from sapp.core.extras import missing
+from sapp.data.environment_names import ROBOTICS, register_robotics, typed_environment
 from sapp.data.normalised_scores import REFERENCE, base_name, normalized_score, normalized_std
 from sapp.envs.atari import MAX_STEPS, is_atari, make_atari
 from sapp.envs.base import BatchEnvironment
@@ -81,7 +83,6 @@ def _registered(name: str, recorded: bool) -> str:
     """A Gymnasium id that is registered, or what to do about it."""
     import gymnasium
 
-    from sapp.envs.gymnasium_batch import register_robotics
     from sapp.envs.locomotion import TASKS
 
     if recorded and ":" in name:
@@ -95,6 +96,8 @@ def _registered(name: str, recorded: bool) -> str:
     register_robotics(name)
     if name in gymnasium.registry:
         return name
+    if name.startswith(ROBOTICS) and importlib.util.find_spec("gymnasium_robotics") is None:
+        raise missing(f"environment {name!r}", "gymnasium_robotics", "minari")
     ours = difflib.get_close_matches(name.lower(), [*TASKS, "point", "catch"], 1, 0.75)
     near = ours or difflib.get_close_matches(name, list(gymnasium.registry), 1)
     hint = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.core.extras import install_line, missing
+from sapp.core.extras import install_line
 from sapp.data.spaces import actions_of, observation_size
 from sapp.envs.base import Actions, Array, BoolArray, IntArray, check_action, check_discrete, check_seed, generator
 
@@ -19,10 +18,6 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
     Source = str | Env[Any, Any] | Callable[[], Env[Any, Any]]
-
-_ROBOTICS = ("AdroitHand", "AntMaze", "Fetch", "FrankaKitchen", "HandManipulate", "HandReach", "PointMaze")
-"""How ids of gymnasium-robotics begin."""
-
 
 class GymnasiumBatch:
     """A batch of any Gymnasium environment; a `BatchEnvironment`.
@@ -136,19 +131,6 @@ class GymnasiumBatch:
         if not isinstance(drawn, np.ndarray) or drawn.ndim != 3:
             raise SappError(f"{self.name}: it cannot be drawn; make the environment with render_mode='rgb_array'")
         return drawn
-
-
-def register_robotics(name: str) -> None:
-    """Let gymnasium-robotics register its environments, if one of them is meant and it is installed."""
-    import gymnasium
-
-    if name in gymnasium.registry or not name.startswith(_ROBOTICS):
-        return
-    if importlib.util.find_spec("gymnasium_robotics") is None:
-        raise missing(f"environment {name!r}", "gymnasium_robotics", "minari")
-    import gymnasium_robotics
-
-    gymnasium.register_envs(gymnasium_robotics)
 
 
 def _by_id(name: str, pictures: bool) -> Any:

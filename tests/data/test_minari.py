@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sapp
 from sapp.core.errors import SappError
 from sapp.data import Dataset, load
 from sapp.data.load import load as load_again
+from sapp.data.loaders.minari import environment_of
+from sapp.runs.run import Problem
 
 minari = pytest.importorskip("minari", reason="minari is an extra")
 import gymnasium  # noqa: E402
@@ -32,9 +35,14 @@ class Small(gymnasium.Env):
     action_space = BOUNDS
 
 
+def no_network(identity: str) -> None:
+    raise OSError("no route to host")
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    monkeypatch.setattr(minari, "download_dataset", no_network)
     return tmp_path / "minari"
 
 
@@ -119,18 +127,15 @@ def test_dictionary_observations_are_flattened(small: Dataset) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"action_space": spaces.Discrete(3)}, ["Discrete", "Box"]),
         ({"action_space": spaces.Box(-np.inf, np.inf, (3,))}, ["action_low", "finite"]),
-        ({"observation_space": spaces.Box(0, 255, (2,), np.uint8)}, ["observation", "uint8", "float"]),
+        ({"action_space": spaces.MultiBinary(20)}, ["MultiBinary", "combinations"]),
     ],
 )
 def test_spaces_that_do_not_fit(small: Dataset, options: dict[str, Any], words: list[str]) -> None:
     episodes = episodes_of(small)
     for each in episodes:
-        if isinstance(options.get("action_space"), spaces.Discrete):
-            each["actions"] = np.zeros(len(each["rewards"]), np.int64)
-        if "observation_space" in options:
-            each["observations"] = np.zeros((len(each["rewards"]) + 1, 2), np.uint8)
+        if isinstance(options["action_space"], spaces.MultiBinary):
+            each["actions"] = np.zeros((len(each["rewards"]), 20), np.int8)
     create("toy/odd-v0", episodes, **options)
     with pytest.raises(SappError) as caught:
         load("toy/odd-v0")
@@ -142,8 +147,59 @@ def test_spaces_that_do_not_fit(small: Dataset, options: dict[str, Any], words: 
         assert load("toy/odd-v0", action_low=-1, action_high=1).size == 6
 
 
+def test_discrete_actions_and_observations(small: Dataset) -> None:
+    seen = spaces.Dict({"cell": spaces.Discrete(4, start=1), "position": WIDE})
+    episodes, number = episodes_of(small), 0
+    for each in episodes:
+        count = len(each["rewards"])
+        each["actions"] = np.stack([[1 + (number + i) % 3, i % 2] for i in range(count)])
+        cells = np.array([1 + i % 4 for i in range(count + 1)])
+        each["observations"] = {"cell": cells, "position": each["observations"]}
+        number += count
+    create("toy/keys-v0", episodes, action_space=spaces.MultiDiscrete([3, 2], start=[1, 0]), observation_space=seen)
+    data = load("toy/keys-v0")
+    assert (data.num_actions, data.observation_size) == (6, 6)
+    assert data.action_labels == ("(1, 0)", "(1, 1)", "(2, 0)", "(2, 1)", "(3, 0)", "(3, 1)")
+    assert data.action[:2].tolist() == [0, 3]
+    assert data.observation[:2, :4].tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
+    np.testing.assert_array_equal(data.observation[:, 4:], small.observation)
+
+
+def test_reference_scores_come_along(small: Dataset, tmp_path: Path) -> None:
+    create("toy/scored-v0", episodes_of(small), ref_min_score=-5.0, ref_max_score=15.0)
+    data = load("toy/scored-v0")
+    assert data.provenance["reference_scores"] == [-5.0, 15.0]
+    problem = Problem.of(load(sapp.save_npz(data, tmp_path / "copy.npz")), None)
+    found = problem.scores(np.array([-5.0, 5.0, 20.0]))
+    assert found is not None
+    assert found.tolist() == [0, 50, 125]
+
+
+def test_a_dataset_by_its_folder(small: Dataset, folder: Path, tmp_path: Path) -> None:
+    create("toy/small-v0", episodes_of(small))
+    (folder / "toy" / "small-v0").rename(tmp_path / "moved")
+    data = load(tmp_path / "moved")
+    assert (data.size, data.name) == (small.size, "moved")
+
+
+@pytest.mark.parametrize("change", [{"kwargs": {"g": 3}}, {"additional_wrappers": ("some wrapper",)}])
+def test_an_environment_with_other_options_is_not_taken_for_the_registered_one(change: dict[str, Any]) -> None:
+    notes: dict[str, Any] = {}
+    spec = EnvSpec("Pendulum-v1", **change)
+    assert environment_of(None, spec, notes) == {}
+    assert notes == {"environment_with_options": "Pendulum-v1"}
+    assert environment_of(None, EnvSpec("Pendulum-v1"), {}) == {"environment": "Pendulum-v1"}
+    assert environment_of(None, EnvSpec("Unheard-v1"), {}) == {"environment": "Unheard-v1"}
+
+
+def test_downloaded_where_there_is_a_network(small: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    episodes = episodes_of(small)
+    monkeypatch.setattr(minari, "download_dataset", lambda identity: create(identity, episodes))
+    assert load("minari:toy/far-v0").size == small.size
+
+
 def test_unknown_id(small: Dataset, folder: Path) -> None:
-    with pytest.raises(SappError, match=r"toy/small-v0: no such Minari dataset.*there are none.*minari download"):
+    with pytest.raises(SappError, match=r"toy/small-v0: no such .*there are none.*no route to host.*minari download"):
         load("toy/small-v0")
     create("toy/small-v0", episodes_of(small))
     with pytest.raises(SappError, match=r"toy/smal-v0.*did you mean 'toy/small-v0'\?.*minari download toy/smal-v0"):
@@ -160,5 +216,5 @@ def test_damaged_dataset(small: Dataset, folder: Path) -> None:
 
 def test_without_minari(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minari", None)
-    with pytest.raises(SappError, match=r"pip install 'sapp\[minari\]'"):
+    with pytest.raises(SappError, match=r"pip install 'sapp-rl\[minari\]'"):
         load_again("minari:toy/small-v0")

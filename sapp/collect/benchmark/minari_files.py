@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 
 from sapp.core.errors import SappError, one_line
+from sapp.core.extras import DISTRIBUTION
 from sapp.core.files import write_text
 from sapp.data.dataset import Dataset
-from sapp.data.loaders.minari import minari_folder
-from sapp.data.normalised_scores import base_name, reference
+from sapp.data.loaders.minari import OURS, minari_folder
+from sapp.data.normalised_scores import base_name, recorded_references, reference
 
 DATA, METADATA, NAMESPACE = "main_data.hdf5", "metadata.json", "namespace_metadata.json"
 MINARI_VERSION = "0.5.0"
 """The layout written here is that of this version, which later ones read."""
-OURS = "sapp"
-"""Key of the metadata under which we say how a dataset came about."""
 
 
 def folder_of(identity: str, root: Path | None = None) -> Path:
@@ -129,17 +128,25 @@ def _metadata(
         "total_steps": steps,
         "dataset_size": round(size / 1e6, 1),
         "observation_space": _box([-x for x in infinity], infinity),
-        "action_space": _box(head.action_low.tolist(), head.action_high.tolist()),
+        "action_space": _action_space(head),
         "description": description,
         OURS: dict(ours),
     }
     if spec := environment_json(head.environment, head.physics):
         metadata["env_spec"] = spec
         if "sapp." in spec:
-            metadata["requirements"] = [OURS]
+            metadata["requirements"] = [DISTRIBUTION]
     if head.environment is not None and base_name(head.environment):
         metadata["ref_min_score"], metadata["ref_max_score"] = reference(head.environment)
+    elif known := recorded_references(head.provenance):
+        metadata["ref_min_score"], metadata["ref_max_score"] = known
     return metadata
+
+
+def _action_space(head: Dataset) -> str:
+    if head.num_actions is None:
+        return _box(head.action_low.tolist(), head.action_high.tolist())
+    return json.dumps({"type": "Discrete", "dtype": "int64", "start": 0, "n": head.num_actions})
 
 
 def environment_json(environment: str | None, physics: str | None) -> str | None:

@@ -1,20 +1,28 @@
-"""Minari datasets that are on this machine, by id."""
+"""Minari datasets, by id or by folder."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
 from sapp.core.errors import SappError, did_you_mean, one_line
+from sapp.core.extras import require
 from sapp.data.dataset import Dataset
+from sapp.data.environment_names import register_robotics
 from sapp.data.frames import FrameDataset
 from sapp.data.loaders.files import Options, given
-from sapp.data.loaders.minari_frames import is_images, load_images
+from sapp.data.loaders.minari_frames import load_images
+from sapp.data.normalised_scores import recorded_references
 from sapp.data.registry import Format, Request
+from sapp.data.spaces import actions_of, flatten_rows, is_image, observation_size
+
+OURS = "sapp"
+"""Key of the metadata under which sapp says how a dataset that it wrote came about."""
 
 
 def minari_folder() -> Path:
@@ -27,34 +35,31 @@ def is_local(identity: str) -> bool:
     return (minari_folder() / identity / "data").is_dir()
 
 
-def load_minari(identity: str, **options: Unpack[Options]) -> Dataset | FrameDataset:
-    """Load a local Minari dataset with float observations (Box, or Dict and Tuple of Boxes, flattened) and Box actions.
+def load_minari(source: str | Path, **options: Unpack[Options]) -> Dataset | FrameDataset:
+    """Load a Minari dataset by its id (downloaded if it is not on this machine) or by its folder.
 
-    Action bounds come from the action space, the environment is the Gymnasium id that the dataset names. Observations
-    that are images (uint8) come as a ``FrameDataset``, see ``sapp.data.loaders.minari_frames``.
+    Observations are flattened as they are when the environment is played (``sapp.data.spaces``), actions are vectors or
+    discrete; bounds come from the action space, reference scores from the metadata. Observations that are images
+    (uint8) come as a ``FrameDataset``, see ``sapp.data.loaders.minari_frames``.
+
+    The environment is the Gymnasium id that the dataset names, unless that id with other options than the registered
+    ones made the data: then none is known, as another environment would be played. Minari's own
+    ``recover_environment()`` makes it, and ``run.evaluate(env=...)`` takes it.
 
     Args:
-        identity: such as "mujoco/hopper/medium-v0", with or without "minari:" in front.
+        source: an id such as "mujoco/hopper/medium-v0", with or without "minari:" in front, or a folder.
         options: see ``Options``.
     """
-    identity = identity.removeprefix("minari:")
+    identity = str(source).removeprefix("minari:")
+    minari = require("minari", "minari", "a Minari dataset")
+    folder = Path(identity).expanduser()
+    if not _is_dataset(folder):
+        folder = minari_folder() / identity
+        if not _is_dataset(folder):
+            _download(minari, identity)
     try:
-        import minari
-    except ImportError:
-        raise SappError(
-            "minari is not installed, which Minari datasets need; run: pip install 'sapp[minari]'"
-        ) from None
-    if not is_local(identity):
-        local = _local_ids()
-        have = f"local ids are {', '.join(local[:10])}" if local else f"there are none in {minari_folder()}"
-        raise SappError(
-            f"{identity}: no such Minari dataset on this machine{did_you_mean(identity, local)}; {have}; "
-            f"get it with: minari download {identity}"
-        )
-    try:
-        stored = minari.load_dataset(identity)
-        action_space, observation_space = stored.action_space, stored.observation_space
-        if is_images(observation_space):
+        stored = minari.MinariDataset(folder / "data")
+        if is_image(stored.observation_space):
             return load_images(stored, identity, given(options))
         episodes = [episode for episode in stored.iterate_episodes() if len(episode.rewards)]
     except SappError:
@@ -63,29 +68,83 @@ def load_minari(identity: str, **options: Unpack[Options]) -> Dataset | FrameDat
         raise SappError(f"{identity}: Minari cannot read it ({one_line(error)}); download it again") from None
     if not episodes:
         raise SappError(f"{identity}: no episodes in this Minari dataset; give one with at least one step")
-    bounds = _action_bounds(action_space, identity, given(options))
-    observations = [_flat(observation_space, each.observations, "observation", identity) for each in episodes]
-    actions = [_flat(action_space, each.actions, "action", identity) for each in episodes]
+    return _joined(stored, identity, minari.__version__, episodes, given(options))
+
+
+def _joined(
+    stored: Any, identity: str, version: str, episodes: Sequence[Any], options: Mapping[str, Any]
+) -> Dataset:
+    bounds = options.get("action_low"), options.get("action_high")
+    actions = actions_of(stored.action_space, identity, bounds)
+    observation_size(stored.observation_space, identity)
+    observations = [
+        flatten_rows(stored.observation_space, each.observations, "observation", identity) for each in episodes
+    ]
     for number, (episode, observation) in enumerate(zip(episodes, observations, strict=True)):
         if len(observation) != len(episode.rewards) + 1:
             raise SappError(
                 f"{identity}: episode {number} has {len(observation)} observations for {len(episode.rewards)} steps; "
                 f"Minari stores one more than steps, repair that episode"
             )
-    spec = getattr(stored.spec, "env_spec", None)
-    chosen = {"name": identity, "environment": None if spec is None else spec.id, **bounds, **given(options)}
+    notes: dict[str, Any] = {"loader": "minari", "source": identity, "minari_version": version}
+    metadata = stored.storage.metadata
+    references = [metadata.get("ref_min_score"), metadata.get("ref_max_score")]
+    if recorded_references({"reference_scores": references}):
+        notes["reference_scores"] = references
+    chosen: dict[str, Any] = {"name": Path(identity).name if Path(identity).is_absolute() else identity}
+    chosen |= environment_of(metadata.get(OURS), getattr(stored.spec, "env_spec", None), notes)
+    if actions.num_actions is None:
+        chosen |= {"action_low": actions.low, "action_high": actions.high}
+    else:
+        chosen |= {"num_actions": actions.num_actions, "action_labels": actions.labels}
     return Dataset.from_arrays(
         np.concatenate([each[:-1] for each in observations]),
-        np.concatenate(actions),
+        np.concatenate([actions.from_rows(each.actions, identity) for each in episodes]),
         np.concatenate([np.asarray(each.rewards) for each in episodes]),
         np.concatenate([np.asarray(each.terminations) for each in episodes]),
         next_observation=np.concatenate([each[1:] for each in observations]),
         # The end of an episode is known from its own arrays, whether or not a truncation was recorded there.
         episode=np.concatenate([np.full(len(each.rewards), number) for number, each in enumerate(episodes)]),
-        provenance={"loader": "minari", "source": identity, "minari_version": minari.__version__},
+        provenance=notes,
         source=identity,
-        **chosen,
+        **{**chosen, **options},
     )
+
+
+def environment_of(ours: Any, spec: Any, notes: dict[str, Any]) -> dict[str, str]:
+    """The environment's name, and its physics, by what metadata say; ``notes`` gets what kept it from being known."""
+    if isinstance(ours, dict):  # written by sapp: "hopper" with D4RL's physics has no Gymnasium id
+        kept = {key: ours[key] for key in ("environment", "physics") if isinstance(ours.get(key), str)}
+        if "environment" in kept:
+            return kept
+    if spec is None:
+        return {}
+    import gymnasium
+
+    register_robotics(spec.id)
+    registered = gymnasium.registry.get(spec.id)
+    own = {key: value for key, value in spec.kwargs.items() if key != "render_mode"}
+    if spec.additional_wrappers or (registered is not None and own != registered.kwargs):
+        notes["environment_with_options"] = spec.id
+        return {}
+    return {"environment": spec.id}
+
+
+def _is_dataset(folder: Path) -> bool:
+    return (folder / "data").is_dir()
+
+
+def _download(minari: Any, identity: str) -> None:
+    local = _local_ids()
+    have = f"local ids are {', '.join(local[:10])}" if local else f"there are none in {minari_folder()}"
+    try:
+        minari.download_dataset(identity)
+    except Exception as error:  # no network, no such dataset, no huggingface_hub: each has errors of its own
+        raise SappError(
+            f"{identity}: no such Minari dataset on this machine{did_you_mean(identity, local)}; {have}; and it could "
+            f"not be downloaded ({one_line(error)}): where there is a network, pip install 'minari[hf]' and run: "
+            f"minari download {identity}"
+        ) from None
 
 
 def _local_ids() -> list[str]:
@@ -93,37 +152,9 @@ def _local_ids() -> list[str]:
     return sorted(each.parent.relative_to(root).as_posix() for each in root.rglob("data") if each.is_dir())
 
 
-def _action_bounds(space: Any, identity: str, options: dict[str, Any]) -> dict[str, np.ndarray]:
-    from gymnasium import spaces
-
-    if not isinstance(space, spaces.Box):
-        raise SappError(f"{identity}: actions are {type(space).__name__}, only Box (continuous) actions can be loaded")
-    bounds = {"action_low": space.low.reshape(-1), "action_high": space.high.reshape(-1)}
-    for key, value in bounds.items():
-        if key not in options and not np.isfinite(value).all():
-            raise SappError(f"{identity}: the action space has no finite {key}; give the option {key}")
-    return bounds
-
-
-def _flat(space: Any, values: Any, what: str, identity: str) -> np.ndarray:
-    """Values of a Box, or of nested Dicts and Tuples of Boxes, as a matrix with a row a step."""
-    from gymnasium import spaces
-
-    if isinstance(space, spaces.Dict):
-        return np.concatenate([_flat(each, values[key], what, identity) for key, each in space.items()], axis=1)
-    if isinstance(space, spaces.Tuple):
-        parts = zip(space.spaces, values, strict=True)
-        return np.concatenate([_flat(each, value, what, identity) for each, value in parts], axis=1)
-    if not isinstance(space, spaces.Box) or not np.issubdtype(space.dtype, np.floating):
-        kind = f"{type(space).__name__} of {space.dtype}"
-        raise SappError(f"{identity}: {what} is {kind}; only float Box spaces can be loaded")
-    array = np.asarray(values)
-    return array.reshape(len(array), -1)
-
-
 def _recognises(request: Request) -> bool:
     text = request.text
-    if text.startswith("minari:"):
+    if text.startswith("minari:") or (text and (request.path / "data" / "metadata.json").is_file()):
         return True
     named = re.fullmatch(r"[\w./+-]+-v\d+", text) is not None and not request.path.exists()
     return named and ("/" in text or is_local(text))

@@ -14,11 +14,6 @@ _MOST = 16
 """Frames of a stack at most; a first dimension above is a height."""
 
 
-def is_images(space: Any) -> bool:
-    """Whether an observation space is one of images: a uint8 Box of two or three dimensions."""
-    return getattr(space, "dtype", None) == np.uint8 and len(space.shape or ()) in (2, 3)
-
-
 def load_images(stored: Any, identity: str, options: Mapping[str, Any]) -> FrameDataset:
     """Turn an open Minari dataset into frames, each stored once.
 

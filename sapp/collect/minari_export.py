@@ -1,0 +1,50 @@
+"""Writing your own Minari datasets."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from sapp.collect.benchmark import minari_files
+from sapp.core.errors import SappError
+from sapp.data.dataset import Dataset
+from sapp.data.loaders.minari import minari_folder
+
+_IDENTITY = re.compile(r"([\w-]+/)*[\w-]+-v\d+")
+
+
+def save_minari(dataset: Dataset, identity: str, *, description: str = "", root: str | Path | None = None) -> Path:
+    """Write a dataset where Minari keeps its own; ``minari.load_dataset(identity)`` and ``sapp.load`` read it.
+
+    Needs no Minari. What is written is the dataset as learners see it: flat observations, and discrete actions as
+    numbers from 0.
+
+    Args:
+        dataset: what to write; observations as they were logged.
+        identity: such as "cartpole/random-v0"; it must not exist yet.
+        description: one or two sentences.
+        root: in place of Minari's usual folder.
+    """
+    if _IDENTITY.fullmatch(identity) is None:
+        raise SappError(f"{identity!r} is no Minari id: give one such as cartpole/random-v0")
+    if dataset.observation_offset is not None:
+        raise SappError(f"{dataset.name}: its observations are standardised; write the data as they were logged")
+    base = Path(root).expanduser() if root is not None else minari_folder()
+    target = minari_files.folder_of(identity, base)
+    if target.exists():
+        raise SappError(f"{target}: exists already; remove it, or choose the next version of the id")
+    ours = {key: getattr(dataset, key) for key in ("environment", "physics", "provenance")}
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=".sapp-", dir=target.parent))
+    except OSError as error:
+        raise SappError(f"{target}: cannot write there ({error.strerror}); choose another root") from None
+    try:
+        minari_files.write(aside / "new", identity, [dataset], ours, description or f"{dataset.name}, written by sapp")
+        (aside / "new").rename(target)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    minari_files.make_namespaces(identity, base)
+    return target
