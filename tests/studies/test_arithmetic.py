@@ -1,0 +1,46 @@
+"""The study of arithmetic at toy size, and its figures recomputed from made-up rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import sapp
+from sapp.envs.point import behaviour_dataset
+from studies.arithmetic import arithmetic
+from studies.arithmetic.arithmetic import Row, agreement, read_rows, rows_of, table, write_rows
+
+
+def test_both_precisions_train_from_one_start_and_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sapp.save_npz(behaviour_dataset(20, seed=0), tmp_path / "point.npz")
+    options = [
+        "train", "--out", str(tmp_path / "run"), "--steps", "300", "--seeds", "1", "--hidden", "16,16",
+        "--datasets", str(tmp_path / "point.npz"), "--precisions", "float32", "tf32",
+    ]  # fmt: skip
+    monkeypatch.setattr("sys.argv", ["arithmetic", *options])
+    arithmetic.main()
+    rows = rows_of(tmp_path / "run")
+    assert {row.precision for row in rows} == {"float32", "tf32"}
+    assert len(rows) == 2 * 150
+    exact, rounded = ([row for row in rows if row.precision == name] for name in ("float32", "tf32"))
+    assert exact[0].value == pytest.approx(rounded[0].value, rel=1e-2, abs=1e-3)
+    assert exact[-1].value != rounded[-1].value
+    assert sum(row.score is not None for row in exact) == 6
+    write_rows(rows, tmp_path / "rows.csv")
+    again = read_rows(tmp_path / "rows.csv")
+    assert [row.step for row in again] == [row.step for row in rows]
+    assert "point" in table(again, other="tf32")
+
+
+def test_the_last_third_is_compared() -> None:
+    rows = [
+        Row("d", seed, precision, step, value * (1.0 if step > 200 else 9.0), 4.0 if precision == "mixed" else 5.0, None)
+        for seed in (0, 1)
+        for precision, value in (("float32", 100.0), ("mixed", 101.0))
+        for step in (100, 200, 250, 300)
+    ]
+    (found,) = agreement(rows)
+    assert found.value_difference == pytest.approx(0.01)
+    assert found.td_difference == pytest.approx(-0.2)
+    assert found.largest_value == (100.0, 101.0)
