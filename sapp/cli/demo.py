@@ -166,21 +166,21 @@ def _say(console: Console, text: str) -> None:
 
 
 def table(dataset: Dataset, scores: dict[str, np.ndarray]) -> Any:
-    """Scores of the logs and of both algorithms with 95 % bootstrap intervals, and the paired difference."""
+    """Scores of the logs and of both algorithms with 95 % intervals, and the paired difference."""
     from rich.table import Table
 
-    from sapp.core.statistics import bootstrap_interval, seeds_and_episodes
+    from sapp.core.statistics import mean_interval, seeds_and_episodes
     from sapp.data.normalised_scores import normalized_score
 
     logged = normalized_score("point", dataset.episode_returns)
     seeds, episodes = scores["CQL"].shape
     rows = {
-        f"behaviour ({len(logged)} logged episodes)": bootstrap_interval(logged, seed=0),
+        f"behaviour ({len(logged)} logged episodes)": mean_interval(logged),
         **{name: seeds_and_episodes(values, seed=0) for name, values in scores.items()},
         "SA-CQL − CQL": seeds_and_episodes(scores["SA-CQL"] - scores["CQL"], seed=0),
     }
     out = Table(title="Normalised score: 0 random, 100 a good controller", title_justify="left", caption_justify="left")
-    out.caption = f"final policies: {seeds} seeds × {episodes} episodes, both resampled"
+    out.caption = f"final policies: {seeds} seeds × {episodes} episodes; Student's intervals over the seeds"
     out.add_column("policy")
     out.add_column("score", justify="right")
     out.add_column("95 % interval", justify="right")

@@ -670,15 +670,16 @@ def _intervals(returns: Sequence[float], run: Run, member: str) -> dict[str, Any
     return _bounds("return", values) | (_bounds("score", normalized_score(task, values)) if task else {})
 
 
-def _bounds(what: str, values: Any) -> dict[str, float]:
-    from sapp.core.statistics import bootstrap_interval
+def _bounds(what: str, values: Any) -> dict[str, float | None]:
+    from sapp.core.statistics import mean_interval
 
-    interval = bootstrap_interval(values, seed=0)
-    return {f"{what}_low": interval.low, f"{what}_high": interval.high}
+    interval = mean_interval(values)
+    low, high = (interval.low, interval.high) if interval.known else (None, None)
+    return {f"{what}_low": low, f"{what}_high": high}
 
 
 def _measured(name: str, one: Evaluation) -> dict[str, Any]:
-    """One member's evaluation as plain data; intervals are 95 % bootstrap intervals over its episodes."""
+    """One member's evaluation as plain data; intervals (95 %) are over its episodes; a single one has none."""
     row: dict[str, Any] = {"member": name, "return": float(one.returns.mean()), **_bounds("return", one.returns)}
     row["score"] = None if one.scores is None else float(one.scores.mean())
     if one.scores is not None:
@@ -689,7 +690,7 @@ def _measured(name: str, one: Evaluation) -> dict[str, Any]:
 
 def _score_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     table = _table("member", "return", "95 % interval", "score", "95 % interval", "length", title=title)
-    table.caption = "intervals: bootstrap over episodes; score: 0 random, 100 expert"
+    table.caption = "intervals are over episodes (Student's up to 10, bootstrap beyond); score: 0 random, 100 expert"
     for row in rows:
         table.add_row(_text(row["member"]), *_cells(row, "return"), *_cells(row, "score"), f"{row['length']:.0f}")
     return table
@@ -698,7 +699,8 @@ def _score_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
 def _cells(row: Mapping[str, Any], what: str) -> tuple[str, str]:
     if row.get(what) is None:
         return "", ""
-    return f"{row[what]:.1f}", f"{row[f'{what}_low']:.1f} to {row[f'{what}_high']:.1f}"
+    low, high = row[f"{what}_low"], row[f"{what}_high"]
+    return f"{row[what]:.1f}", "" if low is None else f"{low:.1f} to {high:.1f}"
 
 
 def _table(first: str, *others: str, title: str | None = None) -> Table:

@@ -1,27 +1,25 @@
-"""Comparisons over several tasks: paired differences, interquartile means, probability of improvement, profiles.
+"""Comparisons of methods, on one task and over several: differences, families of them, aggregates, profiles.
 
-Scores come as one array of seeds a task: ``{"hopper-medium": [s₀, s₁, …], …}``. Bootstraps are stratified by task
-(seeds are drawn anew within each task, tasks never) and seeded, so that the same call always gives the same interval.
+Scores come by task and by seed, ``{"hopper-medium": {0: 61.2, 1: 58.9}, …}``. What two methods share is found by the
+seed itself, never by its place in a list: order does not matter, and a seed that one of them lacks is in no pair. A key
+may also be a pair (seed, start state).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sapp.core.errors import SappError
-from sapp.core.statistics import Interval
+from sapp.core.statistics import Estimate, Interval, Values, average, iqm, student, welch, wilson
 
-Values = npt.NDArray[np.float64]
-Scores = Mapping[str, npt.ArrayLike]
+Seeds = Mapping[Hashable, float]
+"""A score per seed."""
+Scores = Mapping[str, Mapping[Hashable, float]]
 """Scores of the seeds, by task."""
-Reduce = Callable[[list[Values]], Values]
-"""From one array [resamples, seeds] a task to [resamples] or [resamples, points]."""
-
-RESAMPLES = 4_000
 
 
 class Profile(NamedTuple):
@@ -33,134 +31,167 @@ class Profile(NamedTuple):
     high: Values
 
 
-def mean_over_tasks(scores: Scores, seed: int = 0, confidence: float = 0.95, resamples: int = RESAMPLES) -> Interval:
-    """The mean over tasks of each task's mean over seeds."""
+@dataclass(frozen=True)
+class Comparison:
+    """A difference first − second of two methods.
 
-    def reduce(tasks: list[Values]) -> Values:
-        return np.mean([task.mean(-1) for task in tasks], axis=0)
-
-    return _interval(_tasks(scores), reduce, seed, confidence, resamples)
-
-
-def iqm_over_tasks(scores: Scores, seed: int = 0, confidence: float = 0.95, resamples: int = RESAMPLES) -> Interval:
-    """The interquartile mean of all runs of all tasks: a quarter is cut off at each end (int(n / 4) runs)."""
-    return _interval(_tasks(scores), _iqm, seed, confidence, resamples)
-
-
-def paired_over_tasks(
-    first: Scores, second: Scores, seed: int = 0, confidence: float = 0.95, resamples: int = RESAMPLES
-) -> Interval:
-    """The mean over tasks of first − second, seed by seed; pairs are drawn within their task and never split."""
-    one, other = _same_tasks(first, second)
-    differences = {}
-    for name, values in one.items():
-        if len(values) != len(other[name]):
-            raise SappError(f"{name}: {len(values)} seeds against {len(other[name])}: use the same seeds for both")
-        differences[name] = values - other[name]
-    return mean_over_tasks(differences, seed, confidence, resamples)
-
-
-def probability_of_improvement(
-    first: Scores, second: Scores, seed: int = 0, confidence: float = 0.95, resamples: int = RESAMPLES
-) -> Interval:
-    """The mean over tasks of the probability that a run of ``first`` beats one of ``second``; a tie counts half.
-
-    Seeds of both are drawn anew, apart from each other: this is about two runs met at random, not about pairs.
+    Attributes:
+        estimate: the difference with its error.
+        pairs: seeds that both have, over all tasks.
+        paired: whether the difference is over those pairs; else it is Welch's, over all seeds of either side. Over
+            several tasks: whether it is so on every one.
     """
+
+    estimate: Estimate
+    pairs: int
+    paired: bool
+
+    @property
+    def interval(self) -> Interval:
+        """At 95 %, as if this were the only comparison."""
+        return self.estimate.interval()
+
+
+class Corrected(NamedTuple):
+    """A comparison as one of a family.
+
+    Attributes:
+        raw: the 95 % interval, as if it were the only one.
+        p: against no difference, as if it were the only one.
+        holm: the interval at the level at which Holm's procedure tests it; excludes 0 just where ``holm_p`` < 5 %.
+        holm_p: p-value with Holm's correction.
+        looked_at: how many comparisons with an interval the family has.
+    """
+
+    raw: Interval
+    p: float
+    holm: Interval
+    holm_p: float
+    looked_at: int
+
+
+def compare(first: Seeds, second: Seeds) -> Comparison:
+    """First − second: over the seeds that both have, if these are two or more, else Welch's over all seeds of each."""
+    shared = [seed for seed in first if seed in second]
+    if len(shared) > 1:
+        return Comparison(student([first[seed] - second[seed] for seed in shared]), len(shared), True)
+    return Comparison(welch(list(first.values()), list(second.values())), len(shared), False)
+
+
+def compare_over_tasks(first: Scores, second: Scores) -> Comparison:
+    """The mean over tasks of `compare`."""
     one, other = _same_tasks(first, second)
-    names = list(one)
-    count = len(names)
-
-    def reduce(tasks: list[Values]) -> Values:
-        return np.mean([_wins(tasks[i], tasks[count + i]) for i in range(count)], axis=0)
-
-    return _interval(
-        [one[name] for name in names] + [other[name] for name in names], reduce, seed, confidence, resamples
+    each = [compare(seeds, other[name]) for name, seeds in one.items()]
+    return Comparison(
+        average([found.estimate for found in each]), sum(found.pairs for found in each), all(f.paired for f in each)
     )
 
 
-def performance_profile(
-    scores: Scores,
-    thresholds: Sequence[float] | Values,
-    seed: int = 0,
-    confidence: float = 0.95,
-    resamples: int = RESAMPLES,
-) -> Profile:
-    """The share of runs above each threshold, the mean over tasks, with pointwise intervals."""
-    points = np.asarray(thresholds, np.float64)
-    if points.ndim != 1 or not len(points) or not np.isfinite(points).all():
-        raise SappError("a performance profile needs finite thresholds: give at least one")
+def family(comparisons: Sequence[Comparison], confidence: float = 0.95) -> list[Corrected]:
+    """Comparisons that were looked at together, each with Holm's correction beside its own interval.
 
-    def reduce(tasks: list[Values]) -> Values:
-        return np.mean([(task[..., None] > points).mean(-2) for task in tasks], axis=0)
-
-    tasks = _tasks(scores)
-    draws = _draws(tasks, reduce, seed, resamples)
-    low, high = np.quantile(draws, _ends(confidence), axis=0)
-    return Profile(points, reduce([task[None] for task in tasks])[0], low, high)
-
-
-def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """Rank correlation of two curves, ties at their mean rank; NaN where one of them does not vary."""
-    from scipy.stats import rankdata
-
-    one, other = (np.asarray(rankdata(values), np.float64) for values in (first, second))
-    if len(one) != len(other):
-        raise SappError(f"curves have {len(one)} and {len(other)} points: give as many of each")
-    one, other = one - one.mean(), other - other.mean()
-    scale = float(np.sqrt((one**2).sum() * (other**2).sum())) if len(one) else 0.0
-    return float((one * other).sum() / scale) if scale else float("nan")
+    Sorted by p, the k-th of m is tested at (1 − confidence)/(m − k + 1), until one fails; those behind it are given
+    that one's level, since Holm stops there. Those without an interval (a single seed) take no part.
+    """
+    p = [each.estimate.p for each in comparisons]
+    adjusted = holm(p)
+    tested = sorted((i for i, value in enumerate(p) if np.isfinite(value)), key=lambda i: p[i])
+    count, size, levels = len(tested), 1 - confidence, {}
+    stopped = 0.0
+    for place, index in enumerate(tested):
+        levels[index] = stopped or size / (count - place)
+        if not stopped and p[index] >= levels[index]:
+            stopped = levels[index]
+    out = []
+    for i, each in enumerate(comparisons):
+        raw, wider = (each.estimate.interval(level) for level in (confidence, 1 - levels.get(i, size)))
+        out.append(Corrected(raw, p[i], wider, adjusted[i], count))
+    return out
 
 
-def _interval(tasks: list[Values], reduce: Reduce, seed: int, confidence: float, resamples: int) -> Interval:
-    low, high = np.quantile(_draws(tasks, reduce, seed, resamples), _ends(confidence))
-    return Interval(float(reduce([task[None] for task in tasks])[0]), float(low), float(high))
-
-
-def _draws(tasks: list[Values], reduce: Reduce, seed: int, resamples: int) -> Values:
-    if resamples < 1:
-        raise SappError(f"resamples is {resamples}: it must be at least 1")
-    rng = np.random.default_rng(seed)
-    return reduce([task[rng.integers(len(task), size=(resamples, len(task)))] for task in tasks])
-
-
-def _ends(confidence: float) -> tuple[float, float]:
-    if not 0 < confidence < 1:
-        raise SappError(f"confidence {confidence} must lie between 0 and 1")
-    return 0.5 - confidence / 2, 0.5 + confidence / 2
-
-
-def _iqm(tasks: list[Values]) -> Values:
-    runs = np.sort(np.concatenate(tasks, -1), -1)
-    cut = runs.shape[-1] // 4
-    return runs[..., cut : runs.shape[-1] - cut].mean(-1)
-
-
-def _wins(one: Values, other: Values) -> Values:
-    """Share of pairs [resamples, m] × [resamples, n] in which the first is greater; ties count half."""
-    gap = one[..., :, None] - other[..., None, :]
-    return ((gap > 0) + 0.5 * (gap == 0)).mean((-2, -1))
-
-
-def _tasks(scores: Scores) -> list[Values]:
-    return list(_checked(scores).values())
-
-
-def _checked(scores: Scores) -> dict[str, Values]:
-    if not scores:
-        raise SappError("no tasks to compare: give the scores of at least one")
-    found = {}
-    for name, values in scores.items():
-        array = np.asarray(values, np.float64)
-        if array.ndim != 1 or not len(array):
-            raise SappError(f"{name}: scores have shape {array.shape}; give one number a seed")
-        if not np.isfinite(array).all():
-            raise SappError(f"{name}: the score of seed {int(np.argmin(np.isfinite(array)))} is not finite")
-        found[name] = array
+def holm(p: Sequence[float]) -> list[float]:
+    """P-values with Holm's correction for having looked at all of them; NaN stays NaN and does not count."""
+    order = sorted((i for i, value in enumerate(p) if np.isfinite(value)), key=lambda i: p[i])
+    found, highest = [float("nan")] * len(p), 0.0
+    for place, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - place) * p[index]))
+        found[index] = highest
     return found
 
 
-def _same_tasks(first: Scores, second: Scores) -> tuple[dict[str, Values], dict[str, Values]]:
+def mean_over_tasks(scores: Scores, confidence: float = 0.95) -> Interval:
+    """The mean over tasks of each task's mean over seeds; Student's interval by Welch and Satterthwaite."""
+    return average([student(list(seeds.values())) for seeds in _checked(scores).values()]).interval(confidence)
+
+
+def iqm_over_tasks(scores: Scores, confidence: float = 0.95) -> Interval:
+    """The interquartile mean of all runs of all tasks, with Yuen's interval taken task by task.
+
+    Runs outside the middle half are moved to its ends (Winsorised); the spread of those values over the seeds of each
+    task is the error, since new seeds would be of the same tasks.
+    """
+    tasks = [np.array(list(seeds.values())) for seeds in _checked(scores).values()]
+    runs = np.sort(np.concatenate(tasks))
+    count = len(runs)
+    cut = count // 4
+    kept = count - 2 * cut
+    low, high = runs[cut], runs[count - cut - 1]
+    error = average([student(np.clip(task, low, high)) for task in tasks])
+    # Yuen: the kept runs carry all the weight, and only they have degrees of freedom. Weights by size of the task are
+    # left out of account: tasks have as many seeds each.
+    scale = float(np.sqrt((count - 1) * count / ((kept - 1) * kept))) if kept > 1 else float("nan")
+    freedom = error.freedom * (kept - 1) / (count - 1) if count > 1 else 0.0
+    return Estimate(iqm(runs), error.error * scale, freedom).interval(confidence)
+
+
+def probability_of_improvement(first: Scores, second: Scores, confidence: float = 0.95) -> Interval:
+    """The mean over tasks of the probability that a run of ``first`` beats one of ``second``; a tie counts half.
+
+    This is about two runs met at random, not about pairs. The interval is Wilson's for as many trials as the smaller
+    side has seeds, which is at least as wide as it must be (the share of wins of m against n runs varies by at most
+    p(1 − p)/min(m, n)).
+    """
+    one, other = _same_tasks(first, second)
+    wins = [_wins(np.array(list(seeds.values())), np.array(list(other[name].values()))) for name, seeds in one.items()]
+    return wilson(float(np.mean(wins)), _trials([min(len(one[n]), len(other[n])) for n in one]), confidence)
+
+
+def performance_profile(scores: Scores, thresholds: Sequence[float] | Values, confidence: float = 0.95) -> Profile:
+    """The share of runs above each threshold, the mean over tasks, with Wilson's interval at each threshold."""
+    points = np.asarray(thresholds, np.float64)
+    if points.ndim != 1 or not len(points) or not np.isfinite(points).all():
+        raise SappError("a performance profile needs finite thresholds: give at least one")
+    tasks = [np.array(list(seeds.values())) for seeds in _checked(scores).values()]
+    share = np.mean([(task[:, None] > points).mean(0) for task in tasks], axis=0)
+    trials = _trials([len(task) for task in tasks])
+    ends = np.array([wilson(min(1.0, float(value)), trials, confidence) for value in share])
+    return Profile(points, share, ends[:, 1], ends[:, 2])
+
+
+def _trials(counts: Sequence[int]) -> float:
+    """As many trials as tasks of these sizes are worth together, when every task weighs the same."""
+    return len(counts) ** 2 / sum(1 / count for count in counts)
+
+
+def _wins(one: Values, other: Values) -> float:
+    """Share of pairs in which the first is greater; ties count half."""
+    gap = one[:, None] - other[None, :]
+    return float(((gap > 0) + 0.5 * (gap == 0)).mean())
+
+
+def _checked(scores: Scores) -> Scores:
+    if not scores:
+        raise SappError("no tasks to compare: give the scores of at least one")
+    for name, seeds in scores.items():
+        if not isinstance(seeds, Mapping) or not seeds:
+            raise SappError(f"{name}: give one score per seed, as {{seed: score}}, for at least one seed")
+        for seed, value in seeds.items():
+            if not np.isfinite(value):
+                raise SappError(f"{name}: the score of seed {seed} is not finite")
+    return scores
+
+
+def _same_tasks(first: Scores, second: Scores) -> tuple[Scores, Scores]:
     one, other = _checked(first), _checked(second)
     if set(one) != set(other):
         odd = sorted(set(one) ^ set(other))

@@ -1,7 +1,14 @@
-"""Means, standard errors, seeded bootstrap intervals (the same seed gives the same interval) and Student's."""
+"""Means with intervals that hold what they say with a handful of seeds, the bootstrap where there are many values.
+
+With at most `FEW` values an interval of a mean is Student's: the percentiles of a bootstrap of three values cover the
+truth 75 times in a hundred, not 95. The tests hold every interval here to its word by simulation and
+say how far it falls short where it must: of one method whose seeds collapse one time in seven, a mean of three to ten
+seeds is covered 80 to 87 times in a hundred (differences of two such methods, 96 to 98 times).
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -14,15 +21,55 @@ Values = npt.NDArray[np.float64]
 Statistic = Callable[[Values], Values]
 """Reduces the last axis."""
 
+FEW = 10
+"""Up to so many values an interval of their mean is Student's, beyond it a bootstrap's."""
+
 _CHUNK = 2_000_000  # numbers resampled at a time, to bound memory
 
 
 class Interval(NamedTuple):
-    """An estimate and the ends of its confidence interval."""
+    """An estimate and the ends of its confidence interval; the ends are NaN where a single value allows none."""
 
     estimate: float
     low: float
     high: float
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an interval at all."""
+        return bool(np.isfinite(self.low) and np.isfinite(self.high))
+
+
+class Estimate(NamedTuple):
+    """A number whose error is distributed as Student's t: standard error and degrees of freedom, NaN and 0 if unknown.
+
+    Example: ``student([1.0, 2.0, 4.0]).interval()``.
+    """
+
+    value: float
+    error: float
+    freedom: float
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """Student's interval."""
+        from scipy.stats import t
+
+        low, _ = _ends(confidence)
+        if not self.freedom > 0:
+            return Interval(self.value, float("nan"), float("nan"))
+        half = -float(t.ppf(low, self.freedom)) * self.error if self.error > 0 else 0.0
+        return Interval(self.value, self.value - half, self.value + half)
+
+    @property
+    def p(self) -> float:
+        """Two-sided p-value against 0; NaN if the error is unknown."""
+        from scipy.stats import t
+
+        if not self.freedom > 0:
+            return float("nan")
+        if self.error == 0:
+            return float(self.value == 0)
+        return float(2 * t.sf(abs(self.value) / self.error, self.freedom))
 
 
 def mean(values: npt.ArrayLike) -> float:
@@ -38,7 +85,109 @@ def standard_error(values: npt.ArrayLike) -> float:
 
 def iqm(values: npt.ArrayLike) -> float:
     """The interquartile mean: the mean of what is left when the lowest and the highest quarter are cut off."""
-    return float(_iqm(_flat(values)))
+    return float(iqm_statistic(_flat(values)))
+
+
+def iqm_statistic(sample: Values) -> Values:
+    """The interquartile mean along the last axis (int(n / 4) values are cut at each end), for `bootstrap_interval`."""
+    from scipy.stats import trim_mean
+
+    return np.asarray(trim_mean(sample, 0.25, axis=-1), np.float64)
+
+
+def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
+    """Spearman's rank correlation, ties at their mean rank; NaN where one does not vary or is not finite."""
+    from scipy.stats import ConstantInputWarning, spearmanr
+
+    one, other = (np.asarray(values, np.float64).ravel() for values in (first, second))
+    if len(one) != len(other):
+        raise SappError(f"curves have {len(one)} and {len(other)} points: give as many of each")
+    if len(one) < 2 or not (np.isfinite(one).all() and np.isfinite(other).all()):
+        return float("nan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantInputWarning)
+        return float(spearmanr(one, other).statistic)
+
+
+def student(values: npt.ArrayLike) -> Estimate:
+    """The mean of independent values (one per seed, say) with its standard error and n − 1 degrees of freedom."""
+    flat = _flat(values)
+    return Estimate(float(flat.mean()), standard_error(flat), float(len(flat) - 1))
+
+
+def welch(first: npt.ArrayLike, second: npt.ArrayLike) -> Estimate:
+    """The difference of two independent means, first − second, whose spreads may differ (Welch's)."""
+    one, other = student(first), student(second)
+    return average([one, other._replace(value=-other.value)], total=1)
+
+
+def average(estimates: Sequence[Estimate], total: int | None = None) -> Estimate:
+    """The mean of independent estimates, one per dataset say; degrees of freedom by Welch and Satterthwaite.
+
+    m = (1/G)·Σ_g x_g with variance (1/G²)·Σ_g e_g² and freedom (Σ e_g²)² / Σ(e_g⁴/f_g): estimates may differ in size,
+    mean and spread. ``total`` replaces G, so that 1 gives the sum.
+    """
+    if not estimates:
+        raise SappError("no values to summarise: run at least one episode or seed")
+    count = total or len(estimates)
+    value = float(sum(each.value for each in estimates)) / count
+    if not all(each.freedom > 0 for each in estimates):
+        return Estimate(value, float("nan"), 0.0)
+    shares = np.array([each.error**2 for each in estimates])
+    freedoms = np.array([each.freedom for each in estimates])
+    if not shares.any():
+        return Estimate(value, 0.0, float(freedoms.sum()))
+    # scaled, so that the fourth power of a very small error is not lost
+    scaled = shares / shares.max()
+    freedom = scaled.sum() ** 2 / np.sum(scaled**2 / freedoms)
+    return Estimate(value, float(np.sqrt(shares.sum())) / count, float(freedom))
+
+
+def mean_interval(values: npt.ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 10_000) -> Interval:
+    """The mean with Student's interval for at most `FEW` values, with the bootstrap's (seeded) for more."""
+    flat = _flat(values)
+    if len(flat) <= FEW:
+        return student(flat).interval(confidence)
+    return bootstrap_interval(flat, seed, confidence=confidence, resamples=resamples)
+
+
+def paired_difference(
+    first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 10_000
+) -> Interval:
+    """The mean of first − second, pair by pair, as `mean_interval`; `comparisons.compare` finds the pairs by seed."""
+    one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    if one.shape != other.shape:
+        raise SappError(f"paired values have shapes {one.shape} and {other.shape}: use the same seeds for both")
+    return mean_interval(one - other, seed, confidence, resamples)
+
+
+def seeds_and_episodes(
+    values: npt.ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 10_000
+) -> Interval:
+    """The mean of scores [seeds, episodes] with an interval for what new seeds would score.
+
+    Episodes of one policy are not independent evidence about the algorithm, so with at most `FEW` seeds the interval is
+    Student's on the seeds' means, and a single seed has none. With more, both seeds and episodes are drawn anew;
+    episodes in common to all seeds, because episode e starts in the same state for each.
+    """
+    scores = np.asarray(values, np.float64)
+    if scores.ndim != 2 or not scores.size:
+        raise SappError(f"scores have shape {scores.shape}: give [seeds, episodes] with at least one of each")
+    if len(scores) <= FEW:
+        return student(scores.mean(1)).interval(confidence)
+    rng = np.random.default_rng(seed)
+    rows, columns = (rng.integers(count, size=(resamples, count)) for count in scores.shape)
+    draws = scores[rows[:, :, None], columns[:, None, :]].mean((1, 2))
+    low, high = np.quantile(draws, _ends(confidence))
+    return Interval(float(scores.mean()), float(low), float(high))
+
+
+def mean_of_groups(groups: Sequence[npt.ArrayLike], confidence: float = 0.95) -> Interval:
+    """The mean of the means of independent groups (one number per seed, say, and a group per dataset), Student's.
+
+    A group of a single value leaves the interval unknown.
+    """
+    return average([student(group) for group in groups]).interval(confidence)
 
 
 def bootstrap_interval(
@@ -49,7 +198,7 @@ def bootstrap_interval(
     confidence: float = 0.95,
     resamples: int = 10_000,
 ) -> Interval:
-    """The percentile bootstrap interval of the mean, or of another statistic.
+    """The percentile bootstrap interval of the mean, or of another statistic; too narrow for a handful of values.
 
     Args:
         values: the sample; any shape, taken flat.
@@ -61,8 +210,9 @@ def bootstrap_interval(
         resamples: how many.
     """
     flat = _flat(values)
-    if not 0 < confidence < 1 or resamples < 1:
-        raise SappError(f"confidence {confidence} must lie between 0 and 1 and resamples {resamples} be at least 1")
+    ends = _ends(confidence)
+    if resamples < 1:
+        raise SappError(f"resamples is {resamples}: it must be at least 1")
     labels = np.zeros(len(flat), np.int64) if strata is None else np.unique(np.ravel(strata), return_inverse=True)[1]
     if len(labels) != len(flat):
         raise SappError(f"{len(labels)} strata labels for {len(flat)} values: give one label per value")
@@ -75,66 +225,20 @@ def bootstrap_interval(
         count = min(size, resamples - first)
         picked = [group[rng.integers(len(group), size=(count, len(group)))] for group in groups]
         draws.append(reduce(flat[np.concatenate(picked, -1)]))
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(np.concatenate(draws), (tail, 1 - tail))
+    low, high = np.quantile(np.concatenate(draws), ends)
     return Interval(float(reduce(flat)), float(low), float(high))
 
 
-def iqm_statistic(sample: Values) -> Values:
-    """The interquartile mean along the last axis, for `bootstrap_interval`."""
-    return _iqm(sample)
+def wilson(share: float, count: float, confidence: float = 0.95) -> Interval:
+    """Wilson's interval of a share of ``count`` independent trials: it has a width even at 0 and at 1."""
+    from scipy.stats import norm
 
-
-def paired_difference(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    seed: int,
-    strata: npt.ArrayLike | None = None,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-) -> Interval:
-    """The mean of first − second, pair by pair, with its bootstrap interval: pairs are resampled, never split."""
-    one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if one.shape != other.shape:
-        raise SappError(f"paired values have shapes {one.shape} and {other.shape}: use the same seeds for both")
-    return bootstrap_interval(one - other, seed, strata, None, confidence, resamples)
-
-
-def seeds_and_episodes(values: npt.ArrayLike, seed: int, confidence: float = 0.95, resamples: int = 10_000) -> Interval:
-    """The mean of scores [seeds, episodes] with a bootstrap interval that draws both seeds and episodes anew.
-
-    Episodes of one policy are not independent evidence about the algorithm: drawing over all of them alike gives
-    intervals that are far too narrow. Episodes are drawn in common to all seeds, because episode e starts in the same
-    state for each.
-    """
-    scores = np.asarray(values, np.float64)
-    if scores.ndim != 2 or not scores.size:
-        raise SappError(f"scores have shape {scores.shape}: give [seeds, episodes] with at least one of each")
-    rng = np.random.default_rng(seed)
-    rows, columns = (rng.integers(count, size=(resamples, count)) for count in scores.shape)
-    draws = scores[rows[:, :, None], columns[:, None, :]].mean((1, 2))
-    low, high = np.quantile(draws, (0.5 - confidence / 2, 0.5 + confidence / 2))
-    return Interval(float(scores.mean()), float(low), float(high))
-
-
-def mean_of_groups(groups: Sequence[npt.ArrayLike], confidence: float = 0.95) -> Interval:
-    """The mean of the means of independent groups (one number a seed, say, and a group a dataset), Student's interval.
-
-    m = (1/G)·Σ_g x̄_g with variance (1/G²)·Σ_g s_g²/n_g, degrees of freedom by Welch and Satterthwaite: groups may
-    differ in size, mean and spread. For a handful of values a bootstrap's percentiles are too narrow; this is not.
-    """
-    from scipy.stats import t
-
-    values = [_flat(group) for group in groups]
-    if not values or min(len(group) for group in values) < 2:
-        raise SappError("an interval of a mean of groups needs at least two values in every group")
-    shares = np.array([group.var(ddof=1) / len(group) for group in values])
-    estimate = float(np.mean([group.mean() for group in values]))
-    if not shares.any():
-        return Interval(estimate, estimate, estimate)
-    freedom = shares.sum() ** 2 / np.sum(shares**2 / [len(group) - 1 for group in values])
-    half = float(t.ppf(0.5 + confidence / 2, freedom) * np.sqrt(shares.sum()) / len(values))
-    return Interval(estimate, estimate - half, estimate + half)
+    if not (0 <= share <= 1 and count > 0):
+        raise SappError(f"a share of {share} in {count} trials: give a share between 0 and 1 of at least one trial")
+    z = float(norm.ppf(_ends(confidence)[1]))
+    centre = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * float(np.sqrt(share * (1 - share) / count + (z / (2 * count)) ** 2))
+    return Interval(share, min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half)))
 
 
 def _flat(values: npt.ArrayLike) -> Values:
@@ -146,7 +250,7 @@ def _flat(values: npt.ArrayLike) -> Values:
     return flat
 
 
-def _iqm(sample: Values) -> Values:
-    """As scipy.stats.trim_mean with 25 %: int(n / 4) values are cut at each end."""
-    cut = sample.shape[-1] // 4
-    return np.sort(sample, -1)[..., cut : sample.shape[-1] - cut].mean(-1)
+def _ends(confidence: float) -> tuple[float, float]:
+    if not 0 < confidence < 1:
+        raise SappError(f"confidence {confidence} must lie between 0 and 1")
+    return 0.5 - confidence / 2, 0.5 + confidence / 2

@@ -1,6 +1,14 @@
 """Rollouts of many policies at once, and the statistics to report them with."""
 
-from sapp.core.statistics import Interval, bootstrap_interval, iqm, mean, paired_difference, standard_error
+from sapp.core.statistics import (
+    Interval,
+    bootstrap_interval,
+    iqm,
+    mean,
+    mean_interval,
+    paired_difference,
+    standard_error,
+)
 from sapp.evaluation.rollouts import Rollouts, evaluate, evaluate_one
 
 __all__ = [
@@ -11,6 +19,7 @@ __all__ = [
     "evaluate_one",
     "iqm",
     "mean",
+    "mean_interval",
     "paired_difference",
     "standard_error",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +10,15 @@ import numpy.typing as npt
 
 from sapp.core.comparisons import (
     Profile,
+    Scores,
+    compare,
+    compare_over_tasks,
     iqm_over_tasks,
     mean_over_tasks,
-    paired_over_tasks,
     performance_profile,
     probability_of_improvement,
-    spearman,
 )
-from sapp.core.statistics import Interval, seeds_and_episodes
+from sapp.core.statistics import Interval, seeds_and_episodes, spearman
 from sapp.experiments.paper import published
 from sapp.report.records import Experiment, Member
 
@@ -75,7 +76,7 @@ class Difference:
             return "unknown (too few seeds)"
         if self.value.low > 0:
             return "higher"
-        return "lower" if self.value.high < 0 else "not told apart"
+        return "lower" if self.value.high < 0 else "no significant difference"
 
 
 @dataclass(frozen=True)
@@ -160,16 +161,9 @@ def differences(experiment: Experiment, found: Sequence[Cell]) -> list[Differenc
         mine = by_place.get((cell.dataset, experiment.focus))
         if mine is None or cell.column == experiment.focus or cell.step != mine.step:
             continue
-        seeds = [seed for seed in mine.seeds if seed in cell.seeds]
-        if not seeds:
-            continue
-        first, second = (
-            stacked([m for m in experiment.of(cell.dataset, column) if m.seed in seeds], cell.step)
-            for column in (experiment.focus, cell.column)
-        )
-        episodes = min(first.shape[1], second.shape[1])
-        gap = seeds_and_episodes(first[:, :episodes] - second[:, :episodes], seed=0)
-        out.append(Difference(cell.dataset, experiment.focus, cell.column, gap, len(seeds), cell.step))
+        ours, theirs = (dict(zip(each.seeds, each.by_seed, strict=True)) for each in (mine, cell))
+        gap = compare(ours, theirs)
+        out.append(Difference(cell.dataset, experiment.focus, cell.column, gap.interval, gap.pairs, cell.step))
     return out
 
 
@@ -187,8 +181,7 @@ def aggregates(experiment: Experiment, found: Sequence[Cell]) -> list[Aggregate]
         difference = improvement = None
         if column != experiment.focus and experiment.focus in scores:
             mine = scores[experiment.focus]
-            if all(len(mine[name]) == len(values) for name, values in tasks.items()):
-                difference = paired_over_tasks(mine, tasks)
+            difference = compare_over_tasks(mine, tasks).interval
             improvement = probability_of_improvement(mine, tasks)
         out.append(
             Aggregate(column, len(tasks), mean_over_tasks(tasks), iqm_over_tasks(tasks), paper, difference, improvement)
@@ -196,15 +189,15 @@ def aggregates(experiment: Experiment, found: Sequence[Cell]) -> list[Aggregate]
     return out
 
 
-def common_scores(experiment: Experiment, found: Sequence[Cell]) -> dict[str, dict[str, Values]]:
+def common_scores(experiment: Experiment, found: Sequence[Cell]) -> dict[str, Scores]:
     """Final scores of the seeds, by column and dataset, of the columns that have all datasets of the focus.
 
     A column that lacks some is left out: averages over different datasets cannot be compared.
     """
-    by_column: dict[str, dict[str, Values]] = {column: {} for column in experiment.columns}
+    by_column: dict[str, dict[str, dict[Hashable, float]]] = {column: {} for column in experiment.columns}
     for cell in found:
         if cell.unit == "score":
-            by_column[cell.column][cell.dataset] = np.array(cell.by_seed)
+            by_column[cell.column][cell.dataset] = dict(zip(cell.seeds, cell.by_seed, strict=True))
     names = list(by_column.get(experiment.focus, ()))
     return {
         column: {name: tasks[name] for name in names}
@@ -218,8 +211,8 @@ def profiles(experiment: Experiment, found: Sequence[Cell]) -> dict[str, Profile
     scores = common_scores(experiment, found)
     if not scores:
         return {}
-    everything = np.concatenate([values for tasks in scores.values() for values in tasks.values()])
-    low, high = float(everything.min()), float(everything.max())
+    everything = [value for tasks in scores.values() for seeds in tasks.values() for value in seeds.values()]
+    low, high = min(everything), max(everything)
     margin = max(1.0, 0.05 * (high - low))
     thresholds = np.linspace(low - margin, high + margin, 61)
     return {column: performance_profile(tasks, thresholds) for column, tasks in scores.items()}

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from sapp.core.files import write_text
+from sapp.core.statistics import spearman
 from sapp.ope.offline import NAMES
-from sapp.ope.ranking import rank_correlation, regret_at_1
+from sapp.ope.ranking import regret_at_1
 
 Row = dict[str, Any]
 
@@ -89,7 +90,7 @@ def measures(rows: Sequence[Row], keep: set[tuple[Any, ...]] | None) -> list[lis
         for draw in grouped(found, "draw").values():
             if len(draw) > 2:
                 truth, estimate = [r["truth"] for r in draw], [r["estimate"] for r in draw]
-                correlations.append(rank_correlation(estimate, truth))
+                correlations.append(spearman(estimate, truth))
                 regrets.append(regret_at_1(estimate, truth))
         error = np.abs([row["estimate"] - row["truth"] for row in found])
         lines.append(

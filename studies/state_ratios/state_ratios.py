@@ -40,6 +40,7 @@ from sapp.algorithms import CQL, Algorithm
 from sapp.core.files import write_text
 from sapp.core.precision import Precision
 from sapp.core.spec import Batch, Spec
+from sapp.core.statistics import spearman
 from sapp.data import Dataset
 from sapp.networks import MLP
 from sapp.runs.phases import Phase
@@ -180,9 +181,8 @@ def ground(problem: Problem, shifts: Sequence[float], scale: Scale) -> Ground:
         kept = int(REFERENCE * len(samples))
         found = _log_ratio(problem, policy, data, many, rows, samples[:kept], scale)
         if len(found) > 1:
-            print(
-                f"{problem.name}, k = {shift:g}: halves of the truth rank alike by {spearman(*found):.2f}", flush=True
-            )
+            alike = rank_correlation(*found)
+            print(f"{problem.name}, k = {shift:g}: halves of the truth rank alike by {alike:.2f}", flush=True)
         truth[shift] = Truth(found.mean(0), float(trace.reward.mean()), samples[kept:])
     return Ground(data, rows, truth)
 
@@ -271,13 +271,6 @@ class Row:
     seconds: float
 
 
-def ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 0, ties sharing their mean rank."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    return (ends - 0.5 * (counts + 1))[inverse]
-
-
 def correlation(one: np.ndarray, other: np.ndarray) -> float:
     """Pearson's; 0 where one of them does not vary or is not finite: such an estimate says nothing."""
     if not (np.isfinite(one).all() and np.isfinite(other).all()):
@@ -287,11 +280,10 @@ def correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float((a * b).sum()) / scale if scale > 0.0 else 0.0
 
 
-def spearman(one: np.ndarray, other: np.ndarray) -> float:
-    """Rank correlation."""
-    if not (np.isfinite(one).all() and np.isfinite(other).all()):
-        return 0.0
-    return correlation(ranks(one), ranks(other))
+def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
+    """Spearman's; 0 where one of them does not vary or is not finite."""
+    found = spearman(one, other)
+    return found if np.isfinite(found) else 0.0
 
 
 def batch_weights(log: np.ndarray) -> np.ndarray:
@@ -312,9 +304,8 @@ def judge(
     value = float((weight * reward).sum() / weight.sum())
     weights = correlation(batch_weights(log), batch_weights(truth.log_ratio)) if np.isfinite(log).all() else 0.0
     error = abs(value - truth.value) / max(float(at.data.reward.std()), 1e-6)
-    return Row(
-        problem, name, shift, seed, spearman(log, truth.log_ratio), weights, error, largest, clipped, sick, seconds
-    )
+    alike = rank_correlation(log, truth.log_ratio)
+    return Row(problem, name, shift, seed, alike, weights, error, largest, clipped, sick, seconds)
 
 
 def ceiling(problem: str, at: Ground, scale: Scale) -> list[Row]:

@@ -1,0 +1,234 @@
+"""Comparisons over tasks against SciPy, against brute force, and against simulated truths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from populations import POPULATIONS, covered
+from scipy import stats
+
+from sapp.core.comparisons import (
+    Comparison,
+    compare,
+    compare_over_tasks,
+    family,
+    holm,
+    iqm_over_tasks,
+    mean_over_tasks,
+    performance_profile,
+    probability_of_improvement,
+)
+from sapp.core.errors import SappError
+from sapp.core.statistics import Estimate, iqm, mean_of_groups
+
+RNG = np.random.default_rng(3)
+
+
+def by_seed(values) -> dict:
+    return dict(enumerate(np.asarray(values, float).tolist()))
+
+
+def listed(seeds) -> np.ndarray:
+    return np.array(list(seeds.values()))
+
+
+ONE = {"a": by_seed(RNG.normal(50, 10, 5)), "b": by_seed(RNG.normal(20, 5, 4))}
+TWO = {"a": by_seed(RNG.normal(45, 10, 5)), "b": by_seed(RNG.normal(21, 5, 4))}
+
+
+def test_a_shared_seed_is_found_by_itself_not_by_its_place() -> None:
+    """Seeds 0, 1, 2 against 1, 2, 3: by position the difference would be −9, over the seeds 1 and 2 it is 1."""
+    ours, theirs = {0: 1.0, 1: 11.0, 2: 21.0}, {1: 10.0, 2: 20.0, 3: 30.0}
+    found = compare(ours, theirs)
+    assert (found.estimate.value, found.pairs, found.paired) == (1.0, 2, True)
+    assert found.interval == (1.0, 1.0, 1.0)
+    over = compare_over_tasks({"t": ours}, {"t": theirs})
+    assert (over.estimate.value, over.pairs, over.paired) == (1.0, 2, True)
+
+
+def test_the_order_of_seeds_and_tasks_does_not_matter() -> None:
+    expected = stats.ttest_rel(listed(ONE["a"]), listed(TWO["a"])).confidence_interval(0.95)
+    for _ in range(5):
+        mixed = {seed: TWO["a"][seed] for seed in RNG.permutation(5).tolist()}
+        found = compare(ONE["a"], mixed)
+        assert found.pairs == 5
+        np.testing.assert_allclose(found.interval[1:], (expected.low, expected.high))
+        over = compare_over_tasks(ONE, {"b": dict(reversed(TWO["b"].items())), "a": mixed})
+        np.testing.assert_allclose(over.interval, compare_over_tasks(ONE, TWO).interval)
+
+
+def test_seeds_that_one_side_lacks_are_in_no_pair() -> None:
+    theirs = {seed: value for seed, value in TWO["a"].items() if seed != 2} | {9: 1e6}
+    kept = [0, 1, 3, 4]
+    found = compare(ONE["a"], theirs)
+    assert found.pairs == 4
+    assert found.estimate.value == pytest.approx(np.mean([ONE["a"][seed] - TWO["a"][seed] for seed in kept]))
+
+
+def test_start_states_are_part_of_who_is_paired_with_whom() -> None:
+    ours = {(seed, start): seed * 10.0 + start for seed in range(3) for start in range(4)}
+    theirs = {(seed, start): value - 2.0 for (seed, start), value in reversed(ours.items()) if start != 1}
+    found = compare(ours, theirs)
+    assert (found.estimate.value, found.pairs, found.interval.low) == (2.0, 9, 2.0)
+
+
+def test_without_two_shared_seeds_the_difference_is_welchs_and_says_so() -> None:
+    theirs = {seed + 4: value for seed, value in TWO["a"].items()}  # seed 4 alone is shared
+    found = compare(ONE["a"], theirs)
+    expected = stats.ttest_ind(listed(ONE["a"]), listed(TWO["a"]), equal_var=False).confidence_interval(0.95)
+    assert (found.pairs, found.paired) == (1, False)
+    np.testing.assert_allclose(found.interval[1:], (expected.low, expected.high))
+    assert not compare_over_tasks(ONE, TWO | {"a": theirs}).paired
+    assert not compare({0: 1.0}, {0: 2.0}).interval.known
+
+
+def test_pairs_are_never_split() -> None:
+    """A constant lead of 1 has no spread at all once seeds are paired, however much the seeds differ."""
+    second = {name: {seed: value - 1.0 for seed, value in reversed(seeds.items())} for name, seeds in ONE.items()}
+    found = compare_over_tasks(ONE, second).interval
+    assert tuple(found) == pytest.approx((1.0, 1.0, 1.0))
+    gaps = [listed(ONE[name]) - listed(TWO[name]) for name in ONE]
+    np.testing.assert_allclose(compare_over_tasks(ONE, TWO).interval, mean_of_groups(gaps))
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, float("nan"), 0.6]) == pytest.approx([1.0, float("nan"), 1.0], nan_ok=True)
+    assert holm([]) == []
+
+
+def test_a_familys_interval_excludes_zero_just_where_holms_p_is_below_five_per_cent() -> None:
+    both = set()
+    for _ in range(200):
+        values = RNG.normal(0, 1, 8) * 3.0
+        found = family([Comparison(Estimate(float(v), 1.0, 6.0), 3, True) for v in values])
+        for each in found:
+            rejected = each.holm.low > 0 or each.holm.high < 0
+            assert rejected == (each.holm_p < 0.05)
+            assert each.looked_at == 8
+            assert each.holm.low <= each.raw.low <= each.raw.high <= each.holm.high
+            both.add(rejected)
+    assert both == {True, False}
+    single = family([Comparison(Estimate(2.0, 1.0, 6.0), 3, True), compare({0: 1.0}, {0: 2.0})])
+    assert single[0].looked_at == 1
+    assert single[0].holm == single[0].raw
+    assert not single[1].raw.known
+
+
+def test_a_family_of_no_differences_is_wrong_one_time_in_twenty_and_not_one_in_two() -> None:
+    rng = np.random.default_rng(0)
+    raw = corrected = 0
+    for _ in range(400):
+        pairs = rng.normal(0, 1, (12, 3))
+        found = family([compare(by_seed(pair), by_seed(np.zeros(3))) for pair in pairs])
+        raw += any(each.p < 0.05 for each in found)
+        corrected += any(each.holm_p < 0.05 for each in found)
+    assert raw / 400 > 0.35
+    assert 0.02 <= corrected / 400 <= 0.08
+
+
+def test_iqm_is_scipys_trimmed_mean_over_all_runs() -> None:
+    everything = np.concatenate([listed(seeds) for seeds in ONE.values()])
+    assert iqm_over_tasks(ONE).estimate == pytest.approx(stats.trim_mean(everything, 0.25))
+
+
+def test_iqm_of_one_task_has_yuens_interval() -> None:
+    """n = 9, two cut at each end: t with h − 1 = 4 degrees, the Winsorised spread over h(h − 1)."""
+    values = RNG.normal(50, 10, 9)
+    moved = np.clip(values, np.sort(values)[2], np.sort(values)[-3])
+    error = np.sqrt(8 * moved.var(ddof=1) / (5 * 4))
+    middle, half = stats.trim_mean(values, 0.25), stats.t.ppf(0.975, 4) * error
+    np.testing.assert_allclose(iqm_over_tasks({"a": by_seed(values)}), (middle, middle - half, middle + half))
+    assert not iqm_over_tasks({"a": {0: 1.0}}).known
+
+
+def test_mean_weighs_tasks_alike_however_many_seeds_they_have() -> None:
+    found = mean_over_tasks(ONE)
+    assert found.estimate == pytest.approx((listed(ONE["a"]).mean() + listed(ONE["b"]).mean()) / 2)
+    np.testing.assert_allclose(found, mean_of_groups([listed(ONE["a"]), listed(ONE["b"])]))
+
+
+def test_probability_of_improvement_is_mann_whitneys_by_task() -> None:
+    expected = np.mean(
+        [stats.mannwhitneyu(listed(ONE[t]), listed(TWO[t])).statistic / (len(ONE[t]) * len(TWO[t])) for t in ONE]
+    )
+    found = probability_of_improvement(ONE, TWO)
+    assert found.estimate == pytest.approx(expected)
+    assert 0 <= found.low < found.estimate < found.high <= 1
+
+
+def test_ties_count_half_and_a_clean_sweep_of_three_is_no_certainty() -> None:
+    assert probability_of_improvement({"a": by_seed([1.0, 2.0])}, {"a": by_seed([1.0, 2.0])}).estimate == 0.5
+    sweep = probability_of_improvement({"a": by_seed([5.0, 6.0, 7.0])}, {"a": by_seed([1.0, 2.0, 3.0])})
+    assert (sweep.estimate, sweep.high) == (1.0, 1.0)
+    assert sweep.low == pytest.approx(0.4385, abs=1e-4)
+
+
+def test_profile_counts_runs_above_each_threshold() -> None:
+    points = np.linspace(0, 80, 9)
+    found = performance_profile(ONE, points)
+    for point, share in zip(points, found.share, strict=True):
+        assert share == pytest.approx(
+            np.mean([sum(v > point for v in seeds.values()) / len(seeds) for seeds in ONE.values()])
+        )
+    assert (found.low <= found.share).all()
+    assert (found.high >= found.share).all()
+    assert (np.diff(found.share) <= 0).all()
+
+
+BANDS = {"normal": (0.935, 0.975), "student3": (0.94, 0.99), "collapse": (0.85, 0.975)}
+"""Coverage of a nominal 95 %: where seeds collapse it falls short with six tasks and not with eighteen."""
+IQM_BANDS = {"normal": (0.945, 0.999), "student3": (0.945, 0.999), "collapse": (0.87, 0.999)}
+
+
+@pytest.mark.parametrize("tasks", [6, 18])
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_intervals_over_tasks_cover_what_they_say(name, tasks) -> None:
+    """Tasks of three seeds each that differ in level and spread."""
+    population, trials = POPULATIONS[name], 1_200
+    rng = np.random.default_rng(tasks)
+    level, spread = np.linspace(0, 100, tasks)[:, None], np.linspace(0.3, 1.5, tasks)[:, None]
+
+    def draw(seeds: int, shift: float = 0.0) -> np.ndarray:
+        return level + spread * (population.draw(rng, (tasks, seeds)) - shift)
+
+    def scores(values: np.ndarray) -> dict:
+        return {str(task): by_seed(seeds) for task, seeds in enumerate(values)}
+
+    many, shifted = draw(3_000), draw(3_000, 8.0)
+    wins = np.mean([(one[:, None] > other[None]).mean() for one, other in zip(many, shifted, strict=True)])
+    points = np.quantile(many, (0.1, 0.5, 0.9))
+    truth = {"mean": (level + spread * population.mean).mean(), "gap": (spread * 8.0).mean(), "iqm": iqm(many)}
+    found: dict[str, list] = {"mean": [], "gap": [], "iqm": [], "wins": []}
+    share, above = (many[:, :, None] > points).mean((0, 1)), np.zeros(3)
+    for _ in range(trials):
+        one, other = scores(draw(3)), scores(draw(3, 8.0))
+        found["mean"].append(mean_over_tasks(one))
+        found["iqm"].append(iqm_over_tasks(one))
+        found["gap"].append(compare_over_tasks(one, other).interval)
+        found["wins"].append(probability_of_improvement(one, other))
+        profile = performance_profile(one, points)
+        above += (profile.low <= share) & (share <= profile.high)
+    assert BANDS[name][0] <= covered(found["mean"], truth["mean"]) <= BANDS[name][1]
+    assert IQM_BANDS[name][0] <= covered(found["iqm"], truth["iqm"]) <= IQM_BANDS[name][1]
+    assert 0.935 <= covered(found["gap"], truth["gap"]) <= 0.99
+    assert 0.94 <= covered(found["wins"], wins) <= 1.0  # at least as wide as it must be
+    assert (above / trials >= 0.94).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: mean_over_tasks({}), "no tasks"),
+        (lambda: mean_over_tasks({"a": {}}), "a: give one score per seed"),
+        (lambda: mean_over_tasks({"a": [1.0]}), "a: give one score per seed"),
+        (lambda: mean_over_tasks({"a": {0: 1.0, 1: np.nan}}), "seed 1 is not finite"),
+        (lambda: probability_of_improvement({"a": {0: 1.0}}, {"b": {0: 1.0}}), "scored by one method only"),
+        (lambda: compare_over_tasks({"a": {0: 1.0}}, {"b": {0: 1.0}}), "scored by one method only"),
+        (lambda: mean_over_tasks({"a": {0: 1.0}}, confidence=1.5), "between 0 and 1"),
+        (lambda: performance_profile({"a": {0: 1.0}}, []), "thresholds"),
+    ],
+)
+def test_bad_input_is_one_clear_line(call, words: str) -> None:
+    with pytest.raises(SappError, match=words):
+        call()
