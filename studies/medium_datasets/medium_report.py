@@ -47,8 +47,9 @@ def gather(rows: Iterable[Mapping[str, str]]) -> Scores:
 
 
 def text(interval: Interval) -> str:
-    """An estimate with its interval."""
-    return f"{interval.estimate:.1f} ({interval.low:.1f} to {interval.high:.1f})"
+    """An estimate with its interval, which a single seed does not have."""
+    ends = f"{interval.low:.1f} to {interval.high:.1f}" if interval.known else "one seed"
+    return f"{interval.estimate:.1f} ({ends})"
 
 
 def table(scores: Scores) -> str:

@@ -102,7 +102,7 @@ def test_differences_are_paired_and_late_ones_are_of_the_second_half() -> None:
     assert "| infonce − CQL" not in steps  # its columns have no step in common
     alone = {name: {step: values[:1] for step, values in curve.items()} for name, curve in found.items()}
     row = next(line for line in differences_table({"one": alone}, final=True).splitlines() if "dualdice − CQL" in line)
-    assert row.endswith("| 20 | 100.0 (100.0 to 100.0) | 100.0 |")  # one seed: its episodes' interval, none of the mean
+    assert row.endswith("| 20 | 100.0 (one seed) | 100.0 |")
 
 
 def test_data_can_be_made_alone(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_scores_and_differences_are_recomputed(page: Page, sources: list[Path], 
         found = next(r for r in page.tables["e0-paired-differences"] if (r[0][0], r[1][0]) == (dataset, column))
         assert float(str(found[2][1])) == pytest.approx(gap.mean())
         low, high = seeds_and_episodes(gap, seed=0)[1:]
-        assert found[3][0] == ("higher" if low > 0 else "lower" if high < 0 else "not told apart")
+        assert found[3][0] == ("higher" if low > 0 else "lower" if high < 0 else "no significant difference")
 
 
 def test_the_papers_numbers_stand_beside_ours_where_the_experiment_is_the_papers(stored: Path, tmp_path: Path) -> None:
