@@ -7,18 +7,18 @@ may also be a pair (seed, start state).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.statistics import Estimate, Interval, Values, average, iqm, student, welch, wilson
 
-Seeds = Mapping[Hashable, float]
+Seeds = Mapping[Any, float]
 """A score per seed."""
-Scores = Mapping[str, Mapping[Hashable, float]]
+Scores = Mapping[str, Seeds]
 """Scores of the seeds, by task."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -194,7 +194,7 @@ def common_scores(experiment: Experiment, found: Sequence[Cell]) -> dict[str, Sc
 
     A column that lacks some is left out: averages over different datasets cannot be compared.
     """
-    by_column: dict[str, dict[str, dict[Hashable, float]]] = {column: {} for column in experiment.columns}
+    by_column: dict[str, dict[str, dict[int, float]]] = {column: {} for column in experiment.columns}
     for cell in found:
         if cell.unit == "score":
             by_column[cell.column][cell.dataset] = dict(zip(cell.seeds, cell.by_seed, strict=True))
