@@ -3,7 +3,7 @@
 >>> import sapp
 >>> data = sapp.load("hopper_medium-v2.hdf5")                           # doctest: +SKIP
 >>> run = sapp.train(sapp.CQL(weights=sapp.DualDICE()), data, seeds=3)  # doctest: +SKIP
->>> run.policy(data.observation[0])                                     # doctest: +SKIP
+>>> run.predict(data.observation[0])                                     # doctest: +SKIP
 
 Names are imported when first used, so ``import sapp`` is cheap.
 """

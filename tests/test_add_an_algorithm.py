@@ -45,7 +45,7 @@ def test_it_trains_with_and_without_state_weights_and_resumes_bit_for_bit(module
     rows = run.evaluations()
     assert {row["member"].split("/")[0] for row in rows} == {"plain", "state-aware"}
     assert all(np.isfinite(float(row["return_mean"])) for row in rows)
-    assert run.policy(data.observation[0], 1).shape == (data.action.shape[1],)
+    assert run.predict(data.observation[0], 1).shape == (data.action.shape[1],)
 
     *earlier, last = run.checkpoints.values()
     whole = last.read_bytes()

@@ -277,7 +277,7 @@ def _draw_paths(axis: Any, run: Run, episodes: int = 4) -> None:
         point = Point()
         path, active = [point.reset(episodes, seed=1).copy()], np.ones(episodes, bool)
         for _ in range(point.max_episode_steps):
-            position, _, terminal = point.step(run.policy(path[-1], member), active)
+            position, _, terminal = point.step(run.predict(path[-1], member), active)
             path.append(position)
             active &= ~terminal
         axis.plot(*np.stack(path).transpose(2, 0, 1), color="white", linewidth=1.6, alpha=0.9, zorder=2.5)

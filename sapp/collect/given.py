@@ -55,7 +55,7 @@ def given_policy(
     if problem.frame is None:
         raise SappError(f"{path}: its policies take vectors, not frames")
     _check(path, place, (list(problem.frame), problem.action_size), wanted)
-    return run.policy
+    return run.predict
 
 
 def _check(path: Path, place: FrameEnvironment, own: tuple[list[int], int], wanted: tuple[list[int], int]) -> None:

@@ -64,7 +64,7 @@ def record(
         own = physics or (problem.physics if environment in (None, problem.environment) else None)
         env = make(source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True)
         with _painter(env) as draw:
-            pictures = episode(env, partial(run.policy, member=index), draw, seed)
+            pictures = episode(env, partial(run.predict, member=index), draw, seed)
         path = run.path / FOLDER / f"{re.sub(r'[^A-Za-z0-9.+=-]+', '_', run.members[index])}.gif"
         save(pictures, path)
         written.append(path)

@@ -15,7 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from sapp.core.version import __version__
+from sapp.algorithms import Algorithm
 from sapp.algorithms import config as configuration
+from sapp.algorithms.values import critic_values
 from sapp.data.frames import FrameDataset
 from sapp.data.normalised_scores import base_name, normalized_score, recorded_references
 from sapp.core.errors import SappError
@@ -128,6 +130,38 @@ class Problem:
             return observation
         offset = np.asarray(self.observation_offset, np.float32)
         return np.asarray((observation - offset) / np.asarray(self.observation_scale, np.float32), np.float32)
+
+    def batch(self, observation: np.ndarray) -> np.ndarray:
+        """One observation or many as a batch, refused where they are not this problem's."""
+        if self.frame is not None:
+            stacks = np.asarray(observation)
+            if stacks.dtype != np.uint8 or stacks.ndim not in (3, 4) or list(stacks.shape[-3:]) != self.frame:
+                raise SappError(
+                    f"observation is {stacks.dtype} {stacks.shape}; {self.name} has stacks of frames, uint8 "
+                    f"{tuple(self.frame)}"
+                )
+            return stacks.reshape(-1, *self.frame)
+        batch = np.atleast_2d(np.asarray(observation, np.float32))
+        if batch.ndim != 2 or batch.shape[1] != self.observation_size:
+            raise SappError(
+                f"observation has shape {np.shape(observation)}; {self.name} has {self.observation_size} values"
+            )
+        return batch
+
+    def from_units(self, action: np.ndarray, count: int) -> np.ndarray:
+        """``count`` actions in the data's units as networks take them; see ``to_units``."""
+        given = np.asarray(action)
+        shape = (count,) if self.discrete else (count, self.action_size)
+        if given.size != np.prod(shape) or (self.discrete and given.dtype.kind not in "iu"):
+            kind = f"whole numbers below {self.num_actions}" if self.discrete else f"{self.action_size} values"
+            raise SappError(f"action has shape {given.shape}; {self.name} has {kind} for each of {count} observations")
+        if self.discrete:
+            numbers = given.reshape(shape).astype(np.int32)
+            if numbers.min() < 0 or numbers.max() >= self.action_size:
+                raise SappError(f"actions of {self.name} are 0 to {self.action_size - 1}; one is outside")
+            return numbers
+        low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
+        return np.asarray(2 * (given.reshape(shape) - low) / (high - low) - 1, np.float32)
 
     def to_units(self, action: np.ndarray) -> np.ndarray:
         """Actions of a policy in the data's own units; discrete ones are numbers of choices and stay as they are."""
@@ -364,7 +398,7 @@ class Run:
             raise SappError(f"{self.path}: no member {member}; it has {len(self.members)}")
         return member % len(self.members)
 
-    def policy(self, observation: np.ndarray, member: int | str = 0) -> np.ndarray:
+    def predict(self, observation: np.ndarray, member: int | str = 0) -> np.ndarray:
         """Deterministic action(s) as they were logged, for one observation [O] or many [B, O] as they were logged.
 
         A dataset's ``observation`` may be standardised (``sapp.load`` with a column mapping); ``data.raw`` undoes it.
@@ -373,26 +407,41 @@ class Run:
         """
         index = self.member_index(member)
         problem = self.plan.problems[self.plan.members[index].dataset]
-        if problem.frame is not None:
-            return self._choices(observation, index, problem)
-        batch = np.atleast_2d(np.asarray(observation, np.float32))
-        if batch.ndim != 2 or batch.shape[1] != problem.observation_size:
-            raise SappError(
-                f"observation has shape {np.shape(observation)}; {problem.name} has {problem.observation_size} values"
-            )
-        scaled = problem.to_units(np.asarray(_mode(self.actors[index], problem.to_network(batch))))
-        return scaled[0] if np.ndim(observation) == 1 else scaled
+        batch = problem.batch(observation)
+        actions = problem.to_units(np.asarray(_mode(self.actors[index], problem.to_network(batch))))
+        return actions if np.ndim(observation) == batch.ndim else actions[0]
 
-    def _choices(self, observation: np.ndarray, index: int, problem: Problem) -> np.ndarray:
-        assert problem.frame is not None
-        stacks = np.asarray(observation)
-        if stacks.dtype != np.uint8 or stacks.ndim not in (3, 4) or list(stacks.shape[-3:]) != problem.frame:
-            raise SappError(
-                f"observation is {stacks.dtype} {stacks.shape}; {problem.name} has stacks of frames, uint8 "
-                f"{tuple(problem.frame)}"
-            )
-        chosen = np.asarray(_mode(self.actors[index], jnp.asarray(stacks.reshape(-1, *problem.frame))))
-        return chosen[0] if stacks.ndim == 3 else chosen
+    def predict_value(self, observation: np.ndarray, action: np.ndarray, member: int | str = 0) -> np.ndarray:
+        """What the newest critics think action(s) are worth: Q(s,a), the least of the ensemble.
+
+        Pessimistic algorithms value unlogged actions low on purpose: this is what they learned, not an estimate of what
+        a policy earns (``sapp evaluate --offline`` is).
+
+        Args:
+            observation: one or many, as ``predict`` takes them.
+            action: one for each observation, in the data's units: [A] or [B, A]; numbers of discrete actions.
+            member: name or index.
+        """
+        index = self.member_index(member)
+        problem = self.plan.problems[self.plan.members[index].dataset]
+        batch = problem.batch(observation)
+        actions = problem.from_units(action, len(batch))
+        seen = jnp.asarray(problem.to_network(batch))
+        values = np.asarray(critic_values(*self._learned[index], seen, jnp.asarray(actions)))
+        return values if np.ndim(observation) == batch.ndim else values[0]
+
+    @cached_property
+    def _learned(self) -> list[tuple[Algorithm, Any]]:
+        """Algorithm and state of every member at the newest checkpoint."""
+        _, learners = self.restore()
+        if not learners:
+            raise SappError(f"{self.path}: no checkpoint yet; train or resume the run first")
+        out: list[Any] = [None] * len(self.plan.members)
+        for learner, indices in zip(learners, self.plan.groups(), strict=True):
+            for position, index in enumerate(indices):
+                state = jax.tree.map(lambda leaf, i=position: leaf[i], learner.base)
+                out[index] = self.plan.members[index].algorithm, state
+        return out
 
     def metrics(self) -> list[dict[str, str]]:
         """Rows of metrics.csv."""

@@ -58,5 +58,5 @@ def test_cartpole_is_solved_from_mediocre_logs(tmp_path: Path) -> None:
         algorithm, data, seeds=2, steps=4000, out=tmp_path / "run", eval_every=0, log_every=4000, progress=False,
         copy_data=False,
     )  # fmt: skip
-    lengths = [play(lambda seen, i=i: run.policy(seen, i), 10**6, 500)[1].mean() for i in range(2)]
+    lengths = [play(lambda seen, i=i: run.predict(seen, i), 10**6, 500)[1].mean() for i in range(2)]
     assert np.mean(lengths) > 400

@@ -89,14 +89,14 @@ def test_without_pessimism_it_finds_the_optimum(problem: tuple[object, Dataset],
     np.testing.assert_allclose(scores.max(1), value, atol=0.15)
     gap = np.sort(mdp.action_value(value), 1)  # type: ignore[attr-defined]
     clear = gap[:, -1] - gap[:, -2] > 0.2
-    assert (run.policy(eye, "free/garnet/0")[clear] == best.argmax(1)[clear]).all()
+    assert (run.predict(eye, "free/garnet/0")[clear] == best.argmax(1)[clear]).all()
     # the penalty pulls scores apart from the maximum: its policy stays nearer the uniform behaviour's frequencies
     tight = np.asarray(run.actors[1](jnp.asarray(eye)).probs)
     counts = np.zeros((5, 3))
     np.add.at(counts, (data.observation.argmax(1), data.action), 1)
     shares = counts / counts.sum(1, keepdims=True)
     assert np.abs(tight - shares).max() < np.abs(np.asarray(run.actors[0](jnp.asarray(eye)).probs) - shares).max()
-    assert run.policy(eye[0]) == run.policy(eye)[0]
+    assert run.predict(eye[0]) == run.predict(eye)[0]
 
 
 def test_state_aware_weights_are_a_plug_in(problem: tuple[object, Dataset], tmp_path: Path) -> None:

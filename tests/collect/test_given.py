@@ -57,7 +57,7 @@ def test_folders_of_dqns_and_runs_play_greedily(tmp_path: Path) -> None:
                         exploration=dqn.Exploration(20, 10), out=tmp_path / "dqn", progress=False)  # fmt: skip
     run = sapp.train(DiscreteCQL(network=TINY, batch_size=4), behaviour_logs(3), steps=2, eval_every=0,
                      out=tmp_path / "run", progress=False)  # fmt: skip
-    for number, (folder, policy) in enumerate(((learner.path, learner.policy()), (run.path, run.policy))):
+    for number, (folder, policy) in enumerate(((learner.path, learner.policy()), (run.path, run.predict))):
         data = logged(log_given("catch", folder, steps=60, rows=2, epsilon=0.0, seed=3, out=tmp_path / f"log{number}"))
         np.testing.assert_array_equal(data.action, np.asarray(policy(data.stacks(np.arange(data.size)))))
         assert data.provenance["made"]["seed"] == 3

@@ -70,11 +70,11 @@ def test_a_run_is_exported_with_its_card(trained: Path, tmp_path: Path, capsys: 
     page = file.with_suffix(".md").read_text()
     assert page.startswith("# cql/point")
     assert run.plan.problems[0].fingerprint in page
-    # one observation and many, beside Run.policy, which takes the same units
+    # one observation and many, beside Run.predict, which takes the same units
     observation = np.random.default_rng(0).normal(size=(7, 2)).astype(np.float32)
     session = onnxruntime.InferenceSession(file.read_bytes())
     (action,) = session.run(None, {"observation": observation})
-    np.testing.assert_allclose(action, run.policy(observation), atol=1e-5)
+    np.testing.assert_allclose(action, run.predict(observation), atol=1e-5)
 
 
 def test_the_file_runs_with_onnxruntime_and_numpy_alone(trained: Path, tmp_path: Path) -> None:

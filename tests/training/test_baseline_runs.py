@@ -56,10 +56,14 @@ def test_train_adds_the_preparation_that_all_members_share(tmp_path: Path) -> No
 def test_policies_act_on_raw_observations_as_in_evaluation(run: sapp.Run) -> None:
     data = behaviour_dataset(6)
     for name in run.members:
-        actions = run.policy(data.observation[:7], name)
+        actions = run.predict(data.observation[:7], name)
         assert actions.shape == (7, data.action.shape[1])
-        np.testing.assert_allclose(run.policy(data.observation[3], name), actions[3], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(run.predict(data.observation[3], name), actions[3], rtol=1e-5, atol=1e-6)
         assert np.all(np.abs(actions) <= np.abs(data.action_high) + 1e-6)
+        values = run.predict_value(data.observation[:7], actions, name)
+        assert values.shape == (7,)
+        one = run.predict_value(data.observation[3], actions[3], name)
+        np.testing.assert_allclose(one, values[3], rtol=1e-4, atol=1e-5)
     found = play(run, episodes=2)
     assert [one.row(16, 16, run.members[one.member])["returns"] for one in found] == [
         row["returns"] for row in run.evaluations() if row["step"] == "16"

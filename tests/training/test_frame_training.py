@@ -102,10 +102,10 @@ def test_catch_is_learned_from_a_mediocre_player(tmp_path: Path) -> None:
     assert row["final"] >= 0.7
     assert row["best"] == max(float(each["return_mean"]) for each in run.evaluations())
     stack = data.stacks([5])
-    assert run.policy(stack)[0] == run.policy(stack[0])
-    assert run.policy(stack).dtype == np.int32
+    assert run.predict(stack)[0] == run.predict(stack[0])
+    assert run.predict(stack).dtype == np.int32
     with pytest.raises(SappError, match=r"float64 \(4, 24, 24\); catch has stacks of frames, uint8 \(4, 24, 24\)"):
-        run.policy(stack[0].astype(float))
+        run.predict(stack[0].astype(float))
 
 
 # Populations: state weights and controls on features, a member alone and among others, streamed and resident

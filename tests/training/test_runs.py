@@ -493,7 +493,7 @@ def test_a_diverging_member_is_named_and_the_others_finish(file: Path, tmp_path:
     assert {row["member"] for row in run.metrics()} == {"cql/point/0"}
     assert run.step == 20
     assert all(np.all(np.isfinite(array)) for array in flatten(run.restore()[1]).values() if array.dtype.kind == "f")
-    assert np.all(np.isfinite(run.policy(data.observation[:3], "cql/broken/0")))
+    assert np.all(np.isfinite(run.predict(data.observation[:3], "cql/broken/0")))
     with pytest.raises(SappError, match="every member diverged; the last states are in"):
         sapp.train({"cql": cql}, [diverging(data), dataclasses.replace(diverging(data), name="too")], steps=20,
                    out=tmp_path / "all", **SETTINGS)  # fmt: skip
@@ -504,16 +504,16 @@ def test_policy_answers_in_the_datas_units(straight: Run, monkeypatch: pytest.Mo
     mode = jax.jit(run_module._mode.__wrapped__, compiler_options=USUAL)
     monkeypatch.setattr(run_module, "_mode", mode)
     observation = np.zeros((3, 2), np.float32)
-    many = straight.policy(observation, "sa/point/1")
+    many = straight.predict(observation, "sa/point/1")
     assert many.shape == (3, 2)
-    np.testing.assert_allclose(straight.policy(observation[0], 1), many[0], rtol=1e-6)
+    np.testing.assert_allclose(straight.predict(observation[0], 1), many[0], rtol=1e-6)
     actor = straight.actors[1]
     np.testing.assert_allclose(many, actor(observation).mode(), atol=1e-6)
-    assert np.any(many != straight.policy(observation, 0))
+    assert np.any(many != straight.predict(observation, 0))
     with pytest.raises(SappError, match="no member 'sa/point/9'"):
-        straight.policy(observation, "sa/point/9")
+        straight.predict(observation, "sa/point/9")
     with pytest.raises(SappError, match="has 2 values"):
-        straight.policy(np.zeros(5))
+        straight.predict(np.zeros(5))
 
 
 def test_another_run_format_is_refused(straight: Run, tmp_path: Path) -> None:
