@@ -1,6 +1,6 @@
 """A list of measurements within a fixed time on a machine: one after another, each ended in time, all kept.
 
-    python bench/session.py bench/plans/skewed.toml --out runs/session --seconds 1600 --set policies=POLICIES
+    python bench/session.py bench/plans/studies.toml --out runs/session --seconds 1600 --set data=DATA
     python bench/session.py ... --detach --wait 570 --collect results.tgz      # where a command must return early
 
 Several plans are one: their jobs follow each other. A plan is TOML: ``[[job]]`` tables with ``name``, ``command`` (a

@@ -59,9 +59,11 @@ def with_controls(
     def variant(kind: str) -> Maker:
         def on(dataset: str) -> Algorithm:
             chosen: StateWeights = control(weights(dataset), kind)
+            changes = scale.changes
             if mean is not None:
                 chosen = RescaledWeights(chosen, mean)
-            return changed(replace(preset(base, dataset), weights=chosen), scale.changes)
+                changes = {name.replace("weights.of.", "weights.of.of."): value for name, value in changes.items()}
+            return changed(replace(preset(base, dataset), weights=chosen), changes)
 
         return on
 

@@ -1,4 +1,4 @@
-"""What a report is made from: results stores and run folders, read into one form."""
+"""What a report is made from: results stores, files of scores and run folders, read into one form."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from sapp.experiments.store import Store
 from sapp.runs import metric_tables as tables
 
 Values = npt.NDArray[np.float64]
+SCORE_COLUMNS = ("method", "dataset", "seed", "step", "returns")
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Experiment:
 
 
 def read(sources: Sequence[str | Path]) -> list[Experiment]:
-    """Experiments of stores, then all run folders together as one more."""
+    """Experiments of stores and files of scores, then all run folders together as one more."""
     found: list[Experiment] = []
     folders: list[Path] = []
     for source in map(Path, sources):
@@ -86,6 +87,8 @@ def read(sources: Sequence[str | Path]) -> list[Experiment]:
                 if not inside:
                     raise SappError(f"{source}: neither a run folder nor a folder with runs or a results store")
                 folders += inside
+        elif source.suffix == ".csv" and source.is_file():
+            found.append(from_scores(source))
         elif source.is_file():
             found += from_store(source)
         else:
@@ -224,6 +227,52 @@ def _members(folder: Path) -> list[Member]:
                    events.get(name, []), algorithm, facts | own_facts)
         )  # fmt: skip
     return found
+
+
+def from_scores(path: Path) -> Experiment:
+    """A CSV file with one evaluation per line, whoever wrote it, as one experiment.
+
+    ``returns`` are the episodes of an evaluation, joined by semicolons; they become normalised scores where the
+    dataset's task has them. A column ``run`` tells apart what one method did in several runs.
+    """
+    rows = _csv(path)
+    if missing := [name for name in SCORE_COLUMNS if not rows or name not in rows[0]]:
+        raise SappError(f"{path}: has no column {missing[0]!r}; a file of scores has {', '.join(SCORE_COLUMNS)}")
+    evaluations: dict[tuple[str, str, str, int], dict[int, Values]] = {}
+    for number, row in enumerate(rows, 2):
+        try:
+            key = row.get("run") or "", row["method"], row["dataset"], int(row["seed"])
+            returns = np.array([float(value) for value in row["returns"].split(";")])
+            evaluations.setdefault(key, {})[int(row["step"])] = returns
+        except (TypeError, ValueError, AttributeError):
+            raise SappError(
+                f"{path}, line {number}: give whole numbers as seed and step and numbers joined by ; as returns"
+            ) from None
+    members = _score_members(evaluations, path)
+    methods = tuple(dict.fromkeys(member.column for member in members))
+    focus = next((name for name in ("SA-CQL", *methods) if name in methods), "")
+    return Experiment(
+        path.stem, f"Scores: {path.name}", "How do these methods compare on the same data, seeds and start states?",
+        focus, methods, _datasets(members), tuple(members), path.name,
+    )  # fmt: skip
+
+
+def _score_members(evaluations: Mapping[tuple[str, str, str, int], Mapping[int, Values]], path: Path) -> list[Member]:
+    runs: dict[tuple[str, str, int], set[str]] = {}
+    for run, method, dataset, seed in evaluations:
+        runs.setdefault((method, dataset, seed), set()).add(run)
+    again = {method for (method, _, _), found in runs.items() if len(found) > 1}
+    members = []
+    for (run, method, dataset, seed), played in evaluations.items():
+        task = base_name(dataset) or base_name(dataset.split("-")[0])
+        scores = {
+            step: np.asarray(normalized_score(task, returns) if task else returns, np.float64)
+            for step, returns in sorted(played.items())
+        }
+        name = f"{method} ({run})" if method in again else method
+        source = ", ".join(part for part in (path.name, run) if part)
+        members.append(Member(name, dataset, seed, source, "score" if task else "return", scores, {}, [], {}, {}))
+    return members
 
 
 def _videos(folders: Iterable[Path]) -> list[Path]:

@@ -1,11 +1,10 @@
 """Off-policy estimates against the truth: locomotion policies, our own checkpoints, and ICU-Sepsis.
 
-    python -m studies.ope.ope locomotion --environment hopper --policies POLICIES --dope DOPE --out OUT
+    python -m studies.ope.ope locomotion --environment hopper --policy POLICY --dope DOPE --out OUT
     python -m studies.ope.ope sepsis --out OUT
     python -m studies.ope.ope report --out OUT --results docs/results
 
-*locomotion* regenerates logs of D4RL's medium behaviour policy under D4RL's physics (``POLICIES`` is a folder with the
-behaviour policies as ``studies.medium_datasets.medium`` takes them) and asks the estimators about
+*locomotion* regenerates logs of D4RL's medium behaviour policy under D4RL's physics (``POLICY``, an .npz file or D4RL's .hdf5) and asks the estimators about
 
 - a *family* of policies between the behaviour policy and the snapshot that the DOPE benchmark published (``DOPE`` is a
   folder with ``dope_ENVIRONMENT_online_5.npz`` and its table ``d4rl_policies.json``): blends of the two, the behaviour
@@ -43,7 +42,6 @@ from sapp.ope.doubly_robust import ESTIMATORS
 from sapp.ope.estimators import Settings
 from sapp.ope.offline import Offline, evaluate_offline
 from sapp.ope.targets import Act, TargetPolicy, from_actor
-from studies.medium_datasets.medium import behaviour_policy
 
 FAMILY: dict[str, tuple[float, float, float]] = {
     "behaviour": (0.0, 0.0, 1.0),
@@ -180,7 +178,7 @@ def locomotion(options: argparse.Namespace) -> None:
         print(f"{time.perf_counter() - began:6.1f} s  {text}", flush=True)
 
     name = options.environment
-    file = behaviour_policy(options.policies, name)
+    file = options.policy
     place = make(name, physics="d4rl")
     data = collect(load_policy(file), place, options.transitions, seed=options.seed, name=f"{name}-medium")
     say(f"{data.size:,} transitions, {data.num_episodes} episodes")
@@ -304,7 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     kinds = parser.add_subparsers(dest="kind", required=True)
     one = kinds.add_parser("locomotion", help="DOPE's policy, a family around it, our checkpoints")
     one.add_argument("--environment", required=True, choices=("halfcheetah", "hopper", "walker2d"))
-    one.add_argument("--policies", type=Path, required=True)
+    one.add_argument("--policy", type=Path, required=True, help="D4RL's medium policy (.npz, or D4RL's .hdf5 file)")
     one.add_argument("--dope", type=Path, required=True)
     one.add_argument("--out", type=Path, required=True)
     one.add_argument("--transitions", type=int, default=300_000)

@@ -336,9 +336,8 @@ def _pendulum_cells(observation: np.ndarray) -> np.ndarray:
     return _grid((angle, -np.pi, np.pi, 40), (observation[:, 2], -8.0, 8.0, 40))
 
 
-def make_problem(name: str, policies: Path | None = None) -> Problem:
-    """A problem by name. HalfCheetah's behaviour is D4RL's medium policy where a folder with it is given, else a random
-    linear one."""
+def make_problem(name: str, policy: Path | None = None) -> Problem:
+    """A problem by name. HalfCheetah's behaviour is D4RL's medium policy where its file is given, else a random linear one."""
     if name == "corridors":
         return Problem(name, Corridors(), CorridorBehaviour(), np.ones(4), _corridor_cells)
     if name == "pendulum":
@@ -348,15 +347,14 @@ def make_problem(name: str, policies: Path | None = None) -> Problem:
     if name == "halfcheetah":
         # of length 1: six actions moved by 4σ each are 9.8σ away, and then true samples themselves cannot be ranked
         direction = np.where(np.random.default_rng(0).random(6) < 0.5, -1.0, 1.0) / np.sqrt(6.0)
-        return Problem(name, name, _network(policies) if policies else _linear(17, 6), direction)
+        return Problem(name, name, _network(policy) if policy else _linear(17, 6), direction)
     raise SappError(f"problem {name!r} is unknown: use one of {', '.join(NAMES)}")
 
 
-def _network(folder: Path) -> NetworkBehaviour:
+def _network(file: Path) -> NetworkBehaviour:
     from sapp.envs.policies import load_policy
-    from studies.medium_datasets.medium import behaviour_policy
 
-    policy = load_policy(behaviour_policy(folder, "halfcheetah"))
+    policy = load_policy(file)
     return NetworkBehaviour(policy.layers, policy.mean, policy.log_std)  # type: ignore[arg-type]
 
 

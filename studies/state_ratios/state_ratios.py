@@ -1,6 +1,6 @@
 """The ground-truth bench of the state-ratio estimators.
 
-    python -m studies.state_ratios.state_ratios --policies POLICIES --out runs/state-ratios --limit 1500
+    python -m studies.state_ratios.state_ratios --policy POLICY --out runs/state-ratios --limit 1500
     python -m studies.state_ratios.state_ratios --out runs/state-ratios --cost 54
 
 Problems (``ratio_problems``) × shifts k × seeds × estimators. While an estimator learns, the policy
@@ -492,7 +492,7 @@ def save(folder: Path, rows: Sequence[Row], scale: Scale) -> None:
 
 def bench(
     problems: Sequence[str], groups: Sequence[str], shifts: Sequence[float], scale: Scale, out: Path,
-    policies: Path | None = None, limit: float = float("inf"),
+    policy: Path | None = None, limit: float = float("inf"),
 ) -> list[Row]:  # fmt: skip
     """Everything that is not in ``out`` yet, until the time is up."""
     deadline, rows = time.monotonic() + limit, load(out)
@@ -503,7 +503,7 @@ def bench(
             continue
         if time.monotonic() > deadline:
             break
-        problem = make_problem(name, policies)
+        problem = make_problem(name, policy)
         began = time.perf_counter()
         at = ground(problem, shifts, scale)
         print(f"{name}: {len(at.data):,} transitions and the truth in {time.perf_counter() - began:.0f} s", flush=True)
@@ -523,7 +523,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--policies", type=Path, help="folder with D4RL's policies (default: a random linear one)")
+    parser.add_argument("--policy", type=Path, help="file of D4RL's halfcheetah policy (default: a random linear one)")
     parser.add_argument("--problems", nargs="*", default=NAMES, choices=NAMES)
     parser.add_argument("--estimators", nargs="+", default=ESTIMATORS, choices=ESTIMATORS)
     parser.add_argument("--shifts", nargs="+", type=float, default=SHIFTS)
@@ -546,7 +546,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     scale = replace(SMALL if options.small else Scale(), **changes)
     rows = bench(
-        options.problems, options.estimators, options.shifts, scale, options.out, options.policies, options.limit
+        options.problems, options.estimators, options.shifts, scale, options.out, options.policy, options.limit
     )
     print(table(rows))
 

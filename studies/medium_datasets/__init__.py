@@ -1,1 +1,0 @@
-"""One question, its script, its rows."""
