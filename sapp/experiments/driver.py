@@ -120,7 +120,7 @@ def _trained(
     """Begin or resume the job's run, after the one that its variants share where they do."""
     options: dict[str, Any] = {
         "seeds": scale.seeds, "eval_episodes": scale.eval_episodes, "log_every": scale.log_every, "keep": 1,
-        "progress": progress,
+        "progress": progress, "eval_max_steps": scale.eval_max_steps,
     }  # fmt: skip
     if not family.state_aware:
         options |= {"phases": phases, "eval_every": scale.eval_every, "only": members.__contains__}

@@ -38,6 +38,7 @@ class Scale:
         changes: hyper-parameters, by dotted name, of every algorithm that has them.
         fallback: use weights of 1 while the ratio estimate is unreliable; the paper does not.
         note: what sets it apart from the scale of its name.
+        eval_max_steps: where observations are frames, cut episodes of evaluation here.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Scale:
     changes: Mapping[str, Any] = field(default_factory=dict)
     fallback: bool = False
     note: str = ""
+    eval_max_steps: int | None = None
 
     @property
     def label(self) -> str:
@@ -195,4 +197,6 @@ def run_key(
         "evaluation": [scale.eval_every, scale.eval_episodes, eval_seed],
         "log_every": scale.log_every,
     }
+    if scale.eval_max_steps is not None:
+        content["eval_max_steps"] = scale.eval_max_steps
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]

@@ -4,7 +4,8 @@
     python -m studies.ope.ope sepsis --out OUT
     python -m studies.ope.ope report --out OUT --results docs/results
 
-*locomotion* regenerates logs of D4RL's medium behaviour policy under D4RL's physics (``POLICY``, an .npz file or D4RL's .hdf5) and asks the estimators about
+*locomotion* regenerates logs of D4RL's medium behaviour policy under D4RL's physics (``POLICY``, an .npz file or
+D4RL's .hdf5) and asks the estimators about
 
 - a *family* of policies between the behaviour policy and the snapshot that the DOPE benchmark published (``DOPE`` is a
   folder with ``dope_ENVIRONMENT_online_5.npz`` and its table ``d4rl_policies.json``): blends of the two, the behaviour

@@ -337,7 +337,8 @@ def _pendulum_cells(observation: np.ndarray) -> np.ndarray:
 
 
 def make_problem(name: str, policy: Path | None = None) -> Problem:
-    """A problem by name. HalfCheetah's behaviour is D4RL's medium policy where its file is given, else a random linear one."""
+    """A problem by name. HalfCheetah's behaviour is D4RL's medium policy where its file is given, else a random linear
+    one."""
     if name == "corridors":
         return Problem(name, Corridors(), CorridorBehaviour(), np.ones(4), _corridor_cells)
     if name == "pendulum":

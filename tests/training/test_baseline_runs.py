@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sapp
-from sapp import BC, BRAC, TD3BC
+from sapp import BRAC, TD3BC
 from sapp.envs.point import behaviour_dataset
 from sapp.runs.phases import plain_protocol, prepared
 from sapp.training.online_evaluation import play
@@ -78,20 +78,3 @@ def test_a_resumed_run_has_the_same_bits(run: sapp.Run, folder: Path) -> None:
             file.unlink()
     again = sapp.resume(folder, progress=False)
     assert again.checkpoints[16].read_bytes() == whole
-
-
-def test_a_time_limit_stops_cleanly_and_plays_what_there_is(tmp_path: Path) -> None:
-    from studies.baselines.baselines import STOPPED, Clock, run_job
-
-    data = [behaviour_dataset(6)]
-    column = {"bc": lambda _: BC(**SMALL)}
-    options = {"steps": 10**9, "eval_every": 0, "seeds": 1, "log_every": 10}
-    for seconds in (6, 12, 24, 48, 96):  # on a busy machine compiling alone may take its share
-        assert not run_job(tmp_path / "bc", data, column, Clock(seconds / 60, 1), **options)
-        reached = sapp.Run(tmp_path / "bc").step
-        if reached:
-            break
-    assert 0 < reached < 10**9
-    assert str(reached) in (tmp_path / "bc" / STOPPED).read_text()
-    assert not run_job(tmp_path / "bc", data, column, Clock(seconds / 60, 1))
-    assert sapp.Run(tmp_path / "bc").step > reached

@@ -1,0 +1,1 @@
+"""One question, its script, its rows."""
