@@ -109,7 +109,7 @@ def simple(name: str, *argv: str, says: tuple[str, ...]) -> None:
 # Data files
 
 
-@case("missing key", "bad.hdf5", "'rewards'")
+@case("missing key", "bad.hdf5", "no reward columns")
 def _(place: Place) -> list[str]:
     return place.train(data=place.hdf5(rewards=None))
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sapp.data.columns import Columns
 from sapp.data.dataset import Dataset
+from sapp.data.ledger import Kind, Ledger
 from sapp.data.load import load_vectors
 from sapp.data.repair import MANY_CODES, labels_advice, needs_scaling
 
@@ -39,12 +41,12 @@ class Check:
     fingerprint: str
 
 
-def check(source: Any, columns: str | Path | None = None) -> Check:
+def check(source: Any, columns: Columns | Mapping[str, Any] | str | Path | None = None) -> Check:
     """Load logs and give an account of them; what cannot be loaded raises ``SappError``, one line.
 
     Args:
         source: what ``sapp.load`` takes.
-        columns: TOML file that maps columns.
+        columns: what maps columns, see ``sapp.load``.
     """
     data = load_vectors(source, columns=columns) if columns is not None else load_vectors(source)
     actions = f"{data.num_actions} discrete actions" if data.discrete else f"{data.action_size} action dimensions"
@@ -53,25 +55,14 @@ def check(source: Any, columns: str | Path | None = None) -> Check:
         f"{int(data.timeout.sum()):,} stop unfinished), {data.observation_size} features, {actions}"
     )
     algorithm = "discrete-cql" if data.discrete else "sa-cql"
-    return Check(data.name, summary, account(data), doubts(data), algorithm, data.fingerprint)
+    ledger = Ledger.of(data)
+    warnings = [*ledger.lines(Kind.WARNING), *doubts(data)]
+    return Check(data.name, summary, ledger.lines(), warnings, algorithm, data.fingerprint)
 
 
 def account(data: Dataset) -> list[str]:
-    """What the loader did, from the provenance."""
-    notes = data.provenance
-    lines = [str(each) for each in notes.get("repairs", [])]
-    if "timeouts_from" in notes:
-        lines.append(f"where episodes stop without ending was told from: {notes['timeouts_from']}")
-    dropped = int(notes.get("rows_dropped_without_successor", 0))
-    if dropped:
-        gone = int(notes.get("episodes_dropped_without_successor", 0))
-        lines.append(
-            f"{dropped} rows were dropped: the last step of an episode that stops unfinished has no known next state"
-            + (f"; {gone} episodes of one such row are gone altogether" if gone else "")
-        )
-    if "terminal" in notes:
-        lines.append("no column says that an episode ended: every episode counts as going on after its last row")
-    return lines
+    """What was done on loading and what is doubtful, a sentence each, from the ledger."""
+    return Ledger.of(data).lines(*Kind)
 
 
 def doubts(data: Dataset) -> list[str]:
@@ -85,7 +76,11 @@ def doubts(data: Dataset) -> list[str]:
     reward = data.reward
     last = data.terminal | data.timeout
     if np.all(reward == reward[0]):
-        lines.append(f"the reward is {reward[0]:g} in every row: there is nothing to learn from it")
+        same = f"the reward is {reward[0]:g} in every row: "
+        if reward[0] and data.terminal.any():
+            lines.append(same + "what differs is how long episodes last, and that is all there is to learn")
+        else:
+            lines.append(same + "there is nothing to learn from it")
     elif data.size > data.num_episodes and np.all(reward[~last] == 0):
         lines.append(
             "rewards come at the ends of episodes only: values must travel back through whole episodes, which needs "
@@ -127,7 +122,7 @@ def _rare_actions(data: Dataset) -> list[str]:
     # one by one, and only as many as are named: codes may be numbers in the millions
     never = itertools.islice((number for number in range(data.num_actions) if number not in known), MANY_CODES)
     lines = []
-    if missing and data.action_labels is None and "columns" in data.provenance:
+    if missing and data.action_labels is None and not data.provenance.get("columns", {}).get("action_labels"):
         lines.append(
             f"actions count from 0 to {data.num_actions - 1}, but {missing} of these {data.num_actions} are never "
             f"taken ({_named(data, never, missing)}); if the numbers are codes, set {labels_advice(taken.tolist())} "

@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError
+from sapp.data import array_checks as checks
 from sapp.data.episodes import Episodes, read_only
+from sapp.data.ledger import Ledger
+from sapp.data.steps import LAST_STEP, Steps
 
 ARRAYS = ("observation", "action", "reward", "next_observation", "terminal", "timeout")
 """The six per-transition arrays of every dataset, in the order the constructor takes them."""
-
-ACTION_SLACK = 1e-5
-"""How far, relative to max(1, |bound|), an action may overshoot its bound and be clipped: float32 rounding of tanh."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Dataset(Episodes):
         physics: "d4rl" when recorded with the MuJoCo of D4RL, else None.
         action_low: float32 [A], the environment's bounds (a scalar is broadcast), -1 by default.
         action_high: float32 [A], likewise, 1 by default.
-        provenance: where it came from, as JSON: source path, SHA-256, loader, what was inferred or dropped.
+        provenance: where it came from, as JSON: source path, SHA-256, loader, and the ``Ledger`` of its rows.
         extras: further arrays of N rows, kept as they are (``qpos``, ``qvel``, behaviour ``log_prob``).
         num_actions: how many discrete actions there are, None where actions are continuous.
         action_labels: what the discrete actions are called in the logs, in order, where they have names.
@@ -74,62 +74,26 @@ class Dataset(Episodes):
 
     def __post_init__(self) -> None:
         where = self.name
-        observation = _matrix(self.observation, "observation", where)
-        count, labels = _choices(self.num_actions, self.action_labels, where)
-        action = _matrix(self.action, "action", where) if count is None else _chosen(self.action, count, where)
-        reward = _vector(self.reward, "reward", where)
-        next_observation = _matrix(self.next_observation, "next_observation", where)
-        terminal = _flags(self.terminal, "terminal", where)
-        timeout = _flags(self.timeout, "timeout", where)
-        _check_rows(
-            {
-                "observation": observation,
-                "action": action,
-                "reward": reward,
-                "next_observation": next_observation,
-                "terminal": terminal,
-                "timeout": timeout,
-                **{
-                    f"extras[{key!r}]": _numeric(value, f"extras[{key!r}]", where) for key, value in self.extras.items()
-                },
-            },
-            where,
+        found = checks.checked(
+            {key: getattr(self, key) for key in ARRAYS}, self.extras, self.num_actions, self.action_labels,
+            self.action_low, self.action_high, where,
+        )  # fmt: skip
+        scales = checks.units(
+            self.observation_offset, self.observation_scale, found.arrays["observation"].shape[1], where
         )
-        _check_width(observation, next_observation, where)
-        if count is None:
-            low, high = _bounds(self.action_low, self.action_high, action.shape[1], where)
-            action = _within(action, low, high, where)
-        else:
-            low, high = np.zeros(1, np.float32), np.full(1, count - 1, np.float32)
-        if (self.observation_offset is None) != (self.observation_scale is None):
-            raise SappError(f"{where}: give observation_offset and observation_scale together, or neither")
-        for key in ("observation_offset", "observation_scale"):
-            if getattr(self, key) is not None:
-                value = _vector(getattr(self, key), key, where)
-                if len(value) != observation.shape[1] or (key == "observation_scale" and np.any(value <= 0)):
-                    raise SappError(f"{where}: {key} needs {observation.shape[1]} numbers, scales above 0")
-                object.__setattr__(self, key, read_only(value))
-        object.__setattr__(self, "num_actions", count)
-        object.__setattr__(self, "action_labels", labels)
-        timeout = timeout & ~terminal
-        timeout[-1] = not terminal[-1]
+        timeout = found.arrays["timeout"] & ~found.arrays["terminal"]
+        timeout[-1] = not found.arrays["terminal"][-1]
         try:
             json.dumps(self.provenance)
         except (TypeError, ValueError) as error:
             raise SappError(
                 f"{where}: provenance must be JSON ({error}); keep text, numbers, lists and dicts"
             ) from None
-        for key, value in {
-            "observation": observation,
-            "action": action,
-            "reward": reward,
-            "next_observation": next_observation,
-            "terminal": terminal,
-            "timeout": timeout,
-            "action_low": low,
-            "action_high": high,
-        }.items():
-            object.__setattr__(self, key, read_only(value))
+        arrays = {**found.arrays, "timeout": timeout, "action_low": found.low, "action_high": found.high, **scales}
+        for key, value in arrays.items():
+            object.__setattr__(self, key, None if value is None else read_only(value))
+        object.__setattr__(self, "num_actions", found.num_actions)
+        object.__setattr__(self, "action_labels", found.labels)
         extras = {key: read_only(np.asarray(value)) for key, value in self.extras.items()}
         object.__setattr__(self, "extras", extras)
         object.__setattr__(self, "provenance", dict(self.provenance))
@@ -145,7 +109,10 @@ class Dataset(Episodes):
         next_observation: ArrayLike | None = None,
         timeout: ArrayLike | None = None,
         episode: ArrayLike | None = None,
+        holes: ArrayLike | None = None,
         max_episode_steps: int | None = None,
+        old_done: bool = False,
+        last_step: str | None = None,
         tolerance: float = 1e-5,
         name: str = "dataset",
         environment: str | None = None,
@@ -157,6 +124,7 @@ class Dataset(Episodes):
         source: str | None = None,
         num_actions: int | None = None,
         action_labels: Sequence[str] | None = None,
+        ledger: Ledger | None = None,
     ) -> Dataset:
         """Build a dataset from arrays as real files have them.
 
@@ -169,9 +137,8 @@ class Dataset(Episodes):
         of the data count.
 
         Without ``next_observation`` the successor is the next row's observation. The last row of a timed-out episode
-        then has no known successor: that row is dropped and the row before becomes the time-out; an episode of one such
-        row vanishes. A terminal row is kept with a copy of its own observation, which no target ever uses. What was
-        inferred and dropped is stated in ``provenance``.
+        then has no known successor: ``last_step`` says what becomes of it. A terminal row is kept with a copy of its
+        own observation, which no target ever uses. What was inferred and dropped is stated in the ``Ledger``.
 
         Args:
             observation: [N, O].
@@ -181,7 +148,14 @@ class Dataset(Episodes):
             next_observation: [N, O], if recorded.
             timeout: [N], if recorded.
             episode: [N] ids (numbers or text), if recorded; rows of an episode must be consecutive.
+            holes: [N], after which rows steps are missing: the episode stops there unfinished, whatever ``last_step``
+                says.
             max_episode_steps: the environment's step limit.
+            old_done: ``terminal`` is Gym's old ``done``, set at every end: a time-out on the same row, or the step
+                limit, wins.
+            last_step: "drop": leave out the last row of an episode that stops unfinished, the row before becomes the
+                time-out, and an episode of one such row vanishes; "end": every episode really ended there, the row is a
+                terminal. By default rows are dropped, unless more than 1 % of the reward or of the episodes would go.
             tolerance: for the inference of boundaries.
             name: see ``Dataset``.
             environment: see ``Dataset``.
@@ -193,54 +167,41 @@ class Dataset(Episodes):
             source: what error messages call the input (a path), ``name`` by default.
             num_actions: see ``Dataset``.
             action_labels: see ``Dataset``.
+            ledger: account of what was done to the rows so far.
         """
         where = source or name
-        count, labels = _choices(num_actions, action_labels, where)
-        arrays = {
-            "observation": _matrix(observation, "observation", where),
-            "action": _matrix(action, "action", where) if count is None else _chosen(action, count, where),
-            "reward": _vector(reward, "reward", where),
-            "terminal": _flags(terminal, "terminal", where),
-        }
-        if next_observation is not None:
-            arrays["next_observation"] = _matrix(next_observation, "next_observation", where)
-        if timeout is not None:
-            arrays["timeout"] = _flags(timeout, "timeout", where)
-        if episode is not None:
-            arrays["episode"] = np.asarray(episode).reshape(-1)
-        more = {key: np.asarray(value) for key, value in (extras or {}).items()}
-        _check_rows({**arrays, **{f"extras[{key!r}]": value for key, value in more.items()}}, where)
-        if next_observation is not None:
-            _check_width(arrays["observation"], arrays["next_observation"], where)
-        low, high = np.asarray(action_low), np.asarray(action_high)
-        if count is None:
-            low, high = _bounds(action_low, action_high, arrays["action"].shape[1], where)
-            arrays["action"] = _within(arrays["action"], low, high, where)
-
+        if last_step not in (None, *LAST_STEP):
+            raise SappError(f"{where}: last_step is {last_step!r}; use one of {', '.join(LAST_STEP)}")
+        given = {
+            "observation": observation, "action": action, "reward": reward, "terminal": terminal,
+            "next_observation": next_observation, "timeout": timeout,
+        }  # fmt: skip
+        found = checks.checked(given, extras or {}, num_actions, action_labels, action_low, action_high, where)
         notes = dict(provenance or {})
-        arrays["timeout"], found = _timeouts(arrays, max_episode_steps, tolerance, where)
-        if found is not None:
-            notes["timeouts_from"] = found
-        if next_observation is None:
-            # a time-out on the first row of an episode: dropping the row leaves nothing of it
-            alone = arrays["timeout"] & np.append(True, (arrays["terminal"] | arrays["timeout"])[:-1])
-            keep = _fill_successors(arrays, where)
-            notes["next_observation_from"] = "the next row's observation"
-            notes["rows_dropped_without_successor"] = int(np.count_nonzero(~keep))
-            notes["episodes_dropped_without_successor"] = int(np.count_nonzero(alone))
-            arrays = {key: value[keep] for key, value in arrays.items()}
-            more = {key: value[keep] for key, value in more.items()}
+        if ledger is None:
+            known = notes.get("ledger")
+            ledger = Ledger(len(found.arrays["reward"])) if known is None else Ledger.from_json(known)
+        more = {key: np.asarray(value) for key, value in (extras or {}).items()}
+        steps = Steps(found.arrays, more, where, ledger)
+        if episode is not None:
+            steps.episode = steps.per_row("episode", episode)
+        if holes is not None:
+            steps.holes = steps.per_row("holes", holes)
+        steps.find_timeouts(max_episode_steps, old_done, tolerance)
+        steps.finish(last_step)
+        if ledger.entries or ledger.columns:
+            notes["ledger"] = ledger.to_json()
         return cls(
-            **{key: arrays[key] for key in ARRAYS},
+            **{key: steps.arrays[key] for key in ARRAYS},
             name=name,
             environment=environment,
             physics=physics,
-            action_low=low,
-            action_high=high,
+            action_low=found.low,
+            action_high=found.high,
             provenance=notes,
-            extras=more,
-            num_actions=count,
-            action_labels=labels,
+            extras=steps.extras,
+            num_actions=found.num_actions,
+            action_labels=found.labels,
         )
 
     def __len__(self) -> int:
@@ -415,193 +376,3 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
 
 def _listed(value: np.ndarray | None) -> list[float] | None:
     return None if value is None else value.tolist()
-
-
-def _numeric(value: ArrayLike, key: str, where: str) -> np.ndarray:
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise SappError(f"{where}: {key} has rows of different widths; every row needs the same width") from None
-    if array.dtype.kind not in "biuf":
-        raise SappError(f"{where}: {key} holds {array.dtype}, not numbers; convert it to float32")
-    return array
-
-
-def _finite(array: np.ndarray, key: str, where: str) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        small = np.ascontiguousarray(array, np.float32)
-    good = np.isfinite(small)
-    if not good.all():
-        index = tuple(int(i) for i in np.argwhere(~good)[0])
-        at = f"row {index[0]}" + (f", dimension {index[1]}" if len(index) > 1 else "")
-        bad = int(np.count_nonzero(~good.reshape(len(good), -1).all(axis=1)))
-        also = f" ({bad} such rows)" if bad > 1 else ""
-        raise SappError(f"{where}: {key} is {array[index]} at {at}{also}; remove or repair that episode")
-    return small
-
-
-def _matrix(value: ArrayLike, key: str, where: str) -> np.ndarray:
-    array = _numeric(value, key, where)
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise SappError(f"{where}: {key} has shape {array.shape}; it must be (rows, width) with width 1 or more")
-    return _finite(array, key, where)
-
-
-def _choices(count: int | None, labels: Sequence[str] | None, where: str) -> tuple[int | None, tuple[str, ...] | None]:
-    """The number of discrete actions and their names, checked against each other."""
-    names = None if labels is None else tuple(str(label) for label in labels)
-    if names is not None and len(set(names)) != len(names):
-        double = next(name for name in names if names.count(name) > 1)
-        raise SappError(f"{where}: action label {double!r} appears more than once; give each action its own")
-    if count is None:
-        count = None if names is None else len(names)
-    if count is not None and int(count) < 1:
-        raise SappError(f"{where}: num_actions is {count}; it must be 1 or more")
-    if names is not None and count is not None and len(names) != count:
-        raise SappError(f"{where}: {len(names)} action labels for num_actions {count}; give one label per action")
-    return (None if count is None else int(count)), names
-
-
-def _chosen(value: ArrayLike, count: int, where: str) -> np.ndarray:
-    """Discrete actions as int32 [N]."""
-    array = _column(value, "action", where)
-    with np.errstate(invalid="ignore"):
-        wrong = np.flatnonzero(~(np.isfinite(array) & (array == np.floor(array)) & (array >= 0) & (array < count)))
-    if len(wrong):
-        raise SappError(
-            f"{where}: action is {array[wrong[0]]} at row {wrong[0]}; the {count} discrete actions are whole numbers "
-            f"from 0 to {count - 1}"
-        )
-    return array.astype(np.int32)
-
-
-def _column(value: ArrayLike, key: str, where: str) -> np.ndarray:
-    array = _numeric(value, key, where)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise SappError(f"{where}: {key} has shape {array.shape}; it must be (rows,) or (rows, 1)")
-    return array
-
-
-def _vector(value: ArrayLike, key: str, where: str) -> np.ndarray:
-    return _finite(_column(value, key, where), key, where)
-
-
-def _flags(value: ArrayLike, key: str, where: str) -> np.ndarray:
-    array = _column(value, key, where)
-    if array.dtype == bool:
-        return array
-    wrong = np.flatnonzero((array != 0) & (array != 1))
-    if len(wrong):
-        raise SappError(f"{where}: {key} is {array[wrong[0]]} at row {wrong[0]}; flags must be 0 or 1")
-    return array == 1
-
-
-def _check_rows(arrays: Mapping[str, np.ndarray], where: str) -> None:
-    rows = len(arrays["observation"])
-    if rows == 0:
-        raise SappError(f"{where}: no transitions (0 rows), so no episode starts; give at least one row")
-    for key, value in arrays.items():
-        if value.ndim == 0 or len(value) != rows:
-            have = "no rows" if value.ndim == 0 else f"{len(value)} rows"
-            raise SappError(f"{where}: {key} has {have} but observation has {rows}; all fields need the same length")
-
-
-def _check_width(observation: np.ndarray, next_observation: np.ndarray, where: str) -> None:
-    if next_observation.shape != observation.shape:
-        raise SappError(
-            f"{where}: next_observation is {next_observation.shape[1]} wide but observation is "
-            f"{observation.shape[1]}; they must be the same width"
-        )
-
-
-def _bounds(low: ArrayLike, high: ArrayLike, width: int, where: str) -> tuple[np.ndarray, np.ndarray]:
-    both = []
-    for key, value in (("action_low", low), ("action_high", high)):
-        array = _numeric(value, key, where).astype(np.float32)
-        if array.shape not in ((), (1,), (width,)):
-            raise SappError(f"{where}: {key} has shape {array.shape}; give one number or {width}, one per dimension")
-        if not np.isfinite(array).all():
-            raise SappError(f"{where}: {key} is not finite ({array.tolist()}); give the environment's action bounds")
-        both.append(np.broadcast_to(array, (width,)))
-    wrong = np.flatnonzero(both[0] >= both[1])
-    if len(wrong):
-        i = int(wrong[0])
-        raise SappError(f"{where}: action_low {both[0][i]} is not below action_high {both[1][i]} in dimension {i}")
-    return both[0], both[1]
-
-
-def _within(action: np.ndarray, low: np.ndarray, high: np.ndarray, where: str) -> np.ndarray:
-    over = (action < low) | (action > high)
-    if not over.any():
-        return action
-    slack_low, slack_high = (ACTION_SLACK * np.maximum(1, np.abs(bound)) for bound in (low, high))
-    wrong = (action < low - slack_low) | (action > high + slack_high)
-    if wrong.any():
-        row, dimension = (int(i) for i in np.argwhere(wrong)[0])
-        raise SappError(
-            f"{where}: action is {action[row, dimension]:.6g} at row {row}, dimension {dimension}, outside "
-            f"[{low[dimension]:g}, {high[dimension]:g}]; give action_low and action_high if the bounds are others"
-        )
-    return np.clip(action, low, high)
-
-
-def _steps(ends: np.ndarray) -> np.ndarray:
-    """Step index of each row, where ``ends`` marks the last row of each episode."""
-    rows = np.arange(len(ends))
-    starts = np.where(np.concatenate([[True], ends[:-1]]), rows, 0)
-    return rows - np.maximum.accumulate(starts)
-
-
-def _timeouts(
-    arrays: Mapping[str, np.ndarray], max_episode_steps: int | None, tolerance: float, where: str
-) -> tuple[np.ndarray, str | None]:
-    """Time-outs from whatever tells of them, and in words from what (None when they were simply given)."""
-    terminal, timeout, found = arrays["terminal"], arrays.get("timeout"), None
-    if timeout is None:
-        timeout, found = np.zeros_like(terminal), "nothing: only terminals and the end of the data"
-    if "episode" in arrays:
-        identity = arrays["episode"]
-        last = np.append(identity[1:] != identity[:-1], True)
-        early = np.flatnonzero((terminal | timeout) & ~last)
-        if len(early):
-            row = int(early[0])
-            kind = "terminal" if terminal[row] else "timeout"
-            raise SappError(
-                f"{where}: episode {identity[row]} goes on after its {kind} at row {row}; "
-                f"give each episode its own id, or leave the episode column out"
-            )
-        timeout, found = last, "episode ids"
-    if max_episode_steps is not None:
-        if max_episode_steps < 1:
-            raise SappError(f"{where}: max_episode_steps is {max_episode_steps}; it must be 1 or more")
-        timeout = timeout | ((_steps(terminal | timeout) + 1) % max_episode_steps == 0)
-        found = f"max_episode_steps={max_episode_steps}"
-    elif "timeout" not in arrays and "episode" not in arrays and "next_observation" in arrays:
-        after, successor = arrays["observation"][1:], arrays["next_observation"][:-1]
-        far = np.abs(after - successor) > tolerance * np.maximum(1, np.abs(after))
-        timeout = np.append(far.any(axis=1), False)
-        found = "next_observation differing from the next row's observation"
-    timeout = timeout & ~terminal
-    timeout[-1] = not terminal[-1]
-    return timeout, found
-
-
-def _fill_successors(arrays: dict[str, np.ndarray], where: str) -> np.ndarray:
-    """Set ``next_observation`` and shift time-outs back by a row, in place; return the rows to keep."""
-    observation, terminal, timeout = arrays["observation"], arrays["terminal"], arrays["timeout"]
-    successor = np.concatenate([observation[1:], observation[-1:]])
-    successor[terminal] = observation[terminal]
-    keep = ~timeout
-    if not keep.any():
-        raise SappError(
-            f"{where}: no transitions left, every episode is one row long without a terminal or a next_observation; "
-            f"give next_observation or terminal flags"
-        )
-    # Row i becomes the end of its episode when row i + 1, the dropped one, belonged to the same episode.
-    arrays["timeout"] = np.append(timeout[1:], False) & ~(terminal | timeout)
-    arrays["next_observation"] = successor
-    return keep

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.data.dataset import _choices, _chosen, _flags, _vector
+from sapp.data.array_checks import choices, chosen_actions, flags, vector
 from sapp.data.episodes import Episodes, read_only
 
 if TYPE_CHECKING:
@@ -78,15 +78,15 @@ class FrameDataset(Episodes):
             raise SappError(f"{where}: frames are {kind}; they must be a uint8 array (rows, height, width)")
         if self.num_actions is None:
             raise SappError(f"{where}: num_actions is not given; say how many actions there are")
-        count, labels = _choices(self.num_actions, self.action_labels, where)
+        count, labels = choices(self.num_actions, self.action_labels, where)
         assert count is not None
         if not isinstance(self.stack, (int, np.integer)) or self.stack < 1:
             raise SappError(f"{where}: stack is {self.stack}; it must be a whole number of at least 1")
-        terminal = _flags(self.terminal, "terminal", where)
-        timeout = _flags(self.timeout, "timeout", where)
+        terminal = flags(self.terminal, "terminal", where)
+        timeout = flags(self.timeout, "timeout", where)
         arrays = {
-            "action": _chosen(self.action, count, where),
-            "reward": _vector(self.reward, "reward", where),
+            "action": chosen_actions(self.action, count, where),
+            "reward": vector(self.reward, "reward", where),
             "terminal": terminal,
             "timeout": timeout,
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +16,11 @@ from sapp.data.frames import FrameDataset
 from sapp.data.registry import FORMATS, NAMES, Request
 
 if TYPE_CHECKING:
-    from sapp.data.loaders.parquet_csv import Columns
+    from sapp.data.columns import Columns
 
 
 def load(
-    source: Dataset | FrameDataset | str | os.PathLike[str] | Mapping[str, ArrayLike],
+    source: Any,
     *,
     name: str | None = None,
     environment: str | None = None,
@@ -29,6 +28,7 @@ def load(
     action_low: ArrayLike | None = None,
     action_high: ArrayLike | None = None,
     max_episode_steps: int | None = None,
+    last_step: str | None = None,
     columns: Columns | Mapping[str, Any] | str | Path | None = None,
     mirror: str | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -37,10 +37,10 @@ def load(
 
     Args:
         source: a path (.hdf5, .h5, .parquet, .csv, .csv.gz, .npz), a D4RL name (hopper-medium-v2: downloaded), a name
-            of the benchmark (hopper-medium: made on this machine), a Minari id (with or without
-            "minari:" in front), a folder of Parquet files that make one log, a folder of image logs (DQN-Replay shards,
-            read into memory, or one of sapp's own, mapped), a dictionary of arrays, or a dataset, which is returned as
-            it is. Image logs come as a ``FrameDataset``. Installed packages may add formats, see
+            of the benchmark (hopper-medium: made on this machine), a Minari id (with or without "minari:" in front), a
+            folder of Parquet files that make one log, a folder of image logs (DQN-Replay shards, read into memory, or
+            one of sapp's own, mapped), a dictionary of arrays, a pandas, polars or Arrow table, or a dataset, which is
+            returned as it is. Image logs come as a ``FrameDataset``. Installed packages may add formats, see
             ``sapp.data.registry``.
         name: in place of the one that follows from the source.
         environment: in place of the one that follows from the source; "module:Id" imports the module.
@@ -48,15 +48,17 @@ def load(
         action_low: in place of the bounds that follow from the source.
         action_high: in place of the bounds that follow from the source.
         max_episode_steps: step limit, to find time-outs that the source does not mark.
-        columns: for Parquet and CSV, see ``Columns``: one, a dictionary, or the path of a TOML file.
+        last_step: "end" where every episode really ended at its last row, "drop" to leave out last rows whose next
+            state is not known; see ``Dataset.from_arrays``.
+        columns: for tables, data frames and arrays, see ``Columns``: one, a dictionary, or the path of a TOML file.
         mirror: for D4RL names, where to download from instead of the published address.
         progress: called with bytes done and bytes in all while a D4RL file is downloaded, with transitions while a
             dataset of the benchmark is made.
     """
     every = {
         "name": name, "environment": typed_environment(environment), "physics": physics, "action_low": action_low,
-        "action_high": action_high, "max_episode_steps": max_episode_steps, "columns": columns, "mirror": mirror,
-        "progress": progress,
+        "action_high": action_high, "max_episode_steps": max_episode_steps, "last_step": last_step,
+        "columns": columns, "mirror": mirror, "progress": progress,
     }  # fmt: skip
     options = {key: value for key, value in every.items() if value is not None}
     if isinstance(source, (Dataset, FrameDataset)):
@@ -82,7 +84,7 @@ def with_options(dataset: Dataset | FrameDataset, options: Mapping[str, Any]) ->
     for key in chosen:
         if isinstance(dataset, FrameDataset) and key not in NAMES:
             raise SappError(f"{dataset.name}: {key} does not apply to image logs; leave it out")
-        if key in ("max_episode_steps", "columns", "mirror"):
+        if key in ("max_episode_steps", "last_step", "columns", "mirror"):
             raise SappError(
                 f"{dataset.name}: {key} is for files; a Dataset already knows its columns and where episodes end"
             )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NAMES = ("name", "environment")
 """Options that every format takes."""
-COMMON = (*NAMES, "physics", "action_low", "action_high", "max_episode_steps")
+COMMON = (*NAMES, "physics", "action_low", "action_high", "max_episode_steps", "last_step")
 """Options of every format whose observations are vectors."""
 
 
@@ -89,6 +89,7 @@ FORMATS: Registry[Format] = Registry(
     "data format",
     {
         "arrays": "sapp.data.loaders.arrays:ARRAYS_FORMAT",
+        "data frames": "sapp.data.loaders.data_frames:FORMAT",
         "npz": "sapp.data.loaders.arrays:NPZ_FORMAT",
         "HDF5": "sapp.data.loaders.d4rl:HDF5_FORMAT",
         "image logs": "sapp.data.loaders.frame_files:FORMAT",

@@ -1,4 +1,4 @@
-"""What is done about logs as they come: each function mends one thing and says so in a sentence, or refuses."""
+"""What is done about logs as they come: each function repairs one thing and says so in a sentence, or refuses."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def labels_of(
         if place is None:
             raise SappError(
                 f"{where}: column {name!r} is {text!r} at row {row}, which action_labels does not list "
-                f"({', '.join(labels[:10])}); add it or mend that row"
+                f"({', '.join(labels[:10])}); add it or fix that row"
             )
         out[row] = place
     return (out if len(known) < len(values) else out.astype(np.int64)), labels

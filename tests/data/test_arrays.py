@@ -77,7 +77,7 @@ def test_foreign_npz(small: Dataset, tmp_path: Path) -> None:
         ("bare array", ["bare array", "savez"]),
         ("truncated", ["npz", "damaged"]),
         ("empty", ["empty"]),
-        ("no reward", ["no 'reward'", "observations"]),
+        ("no reward", ["no reward", "observations"]),
         ("misspelt", ["'next_observatons'", "did you mean 'next_observations'?"]),
         ("twice", ["both 'observation' and 'observations'"]),
         ("other length", ["'constant'", "6 rows"]),

@@ -61,7 +61,7 @@ ERRORS = {
     "a time in words": (put(4, 1, "noon"), COLUMNS, "'minute' is 'noon' at row 4, not a number or a date"),
     "two rows for one minute": (put(1, 1, "0"), COLUMNS, "has minute 0 twice"),
     "an empty reward at an end": (put(3, 5, ""), COLUMNS, "'yield' is empty or NaN at row 3"),
-    "no rows": (lambda table: [], COLUMNS, "no rows below the header"),
+    "no rows": (lambda table: [], COLUMNS, "0 rows below the header"),
     "a column that is not there": (lambda t: t, COLUMNS.replace('"pressure"', '"presure"'), "did you mean 'pressure'?"),
     "an unknown key": (lambda t: t, COLUMNS + 'colour = "red"\n', "unknown key 'colour'"),
     "broken TOML": (lambda t: t, COLUMNS + "gaps = split\n", "not valid TOML"),
@@ -93,7 +93,7 @@ def test_trouble_that_is_refused(kind: str, tmp_path: Path, capsys: pytest.Captu
 
 
 REPAIRS = {
-    "missing steps": (lambda t: t[:2] + t[3:], "", "1 gaps in time in 1 episodes", 4),
+    "missing steps": (lambda t: t[:2] + t[3:], 'gaps = "split"\n', "1 gaps in time in 1 episodes", 4),
     "missing steps, cut": (lambda t: t[:2] + t[3:], 'gaps = "cut"\n', "what follows a gap was cut off, 1 rows", 3),
     "rows out of order": (lambda t: t[::-1], "", "rows were sorted by batch and minute", 3),
     "exact copies": (lambda t: t[:2] + t[1:], "", "1 exact copies of rows were left out", 3),
@@ -113,7 +113,7 @@ REPAIRS = {
     "no bounds": (
         lambda t: [[*row[:4], str(5 * float(row[4])), *row[5:]] for row in t], None, "taken from the data", 3,
     ),
-    "unfinished episodes": (lambda t: [[*row[:6], "0"] for row in t], "", "3 rows were dropped", 3),
+    "unfinished episodes": (lambda t: [[*row[:6], "0"] for row in t], 'last_step = "drop"\n', "3 rows were dropped", 3),
 }  # fmt: skip
 
 
@@ -178,7 +178,7 @@ def test_a_damaged_file_and_an_empty_one(tmp_path: Path, capsys: pytest.CaptureF
 def test_gaps_split_and_cut_by_value(tmp_path: Path) -> None:
     table = rows(1, 6)
     del table[2]
-    check(tmp_path, table)
+    check(tmp_path, table, COLUMNS + 'gaps = "split"\n')
     split = load(tmp_path / "log.csv", columns=tmp_path / "map.toml")
     # minutes 0 1 | 3 4 5: the last row before the gap has no successor and is dropped, minute 5 is a terminal
     assert split.episode_lengths.tolist() == [1, 3]

@@ -118,15 +118,15 @@ def test_the_table_of_published_files() -> None:
 
 
 BAD_FILES: dict[str, tuple[str, list[str]]] = {
-    "missing key": ("no_rewards", ["'rewards'", "observations"]),
+    "missing key": ("no_rewards", ["no reward", "observations"]),
     "empty file": ("empty", ["empty", "0 bytes"]),
     "truncated": ("truncated", ["HDF5", "damaged"]),
     "not HDF5": ("text", ["HDF5", "damaged"]),
     "nan": ("nan", ["reward", "row 2"]),
     "no rows": ("no_rows", ["0 rows"]),
-    "group for array": ("group", ["'rewards'", "group"]),
-    "text array": ("strings", ["reward", "not numbers"]),
-    "minari layout": ("minari", ["observations", "Minari", "id"]),
+    "group for array": ("group", ["no reward columns", "observations"]),
+    "text array": ("strings", ["rewards", "not a number"]),
+    "minari layout": ("minari", ["Minari", "id"]),
     "uneven lengths": ("uneven", ["action", "5 rows", "6"]),
 }
 

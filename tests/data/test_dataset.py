@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sapp.core.errors import SappError
-from sapp.data import Dataset, concatenate
+from sapp.data import Dataset, Ledger, concatenate
+from sapp.data.ledger import Kind
 
 
 def build(observation: Any, terminal: Any, **options: Any) -> Dataset:
     """One-dimensional observations, zero actions, rewards 1, 2, 3, …"""
     rows = len(observation)
+    options = {"last_step": "drop", **options}
     return Dataset.from_arrays(observation, np.zeros((rows, 1)), np.arange(1, rows + 1), terminal, **options)
 
 
@@ -83,7 +85,11 @@ def test_no_successors_drops_the_last_row_of_a_timeout_and_keeps_terminals() -> 
     assert data.terminal.tolist() == [False, False, True, False, False, False]
     assert data.timeout.tolist() == [False, False, False, False, True, True]
     assert data.reward.tolist() == [1, 2, 3, 4, 5, 8]
-    assert data.provenance["rows_dropped_without_successor"] == 3
+    ledger = Ledger.of(data)
+    assert (ledger.rows, ledger.dropped, len(data)) == (9, 3, 6)
+    (entry,) = (each for each in ledger.entries if each.kind is Kind.DROPPED)
+    assert (entry.rows, entry.episodes, entry.asked) == (3, 3, True)
+    assert entry.reward == pytest.approx((6 + 7 + 9) / 45)
 
 
 def test_no_timeouts_with_a_step_limit() -> None:
@@ -102,7 +108,7 @@ def test_a_terminal_at_the_step_limit_stays_terminal() -> None:
 def test_no_timeouts_inferred_from_a_jump() -> None:
     data = build([0, 1, 2, 10, 11], [0, 0, 0, 0, 0], next_observation=[1, 2, 3, 11.0000001, 12])
     assert data.timeout.tolist() == [False, False, True, False, True]
-    assert "next_observation" in data.provenance["timeouts_from"]
+    assert any("told from: next_observation" in line for line in Ledger.of(data).lines(Kind.READ))
 
 
 def test_tolerance_of_the_jump_is_relative_for_large_values() -> None:

@@ -12,8 +12,9 @@ import pyarrow.parquet
 import pytest
 
 from sapp.core.errors import SappError
-from sapp.data import Dataset, load
+from sapp.data import Dataset, Ledger, load
 from sapp.data.check import check
+from sapp.data.ledger import Kind
 
 NAN = float("nan")
 
@@ -72,7 +73,7 @@ DATES = [np.datetime64("2024-01-01") + day for day in (0, 1, 2, 3)] * 2
         # not a null in the file: the number that stands for NaT
         (
             pa.array(with_(list(range(8)), 3, np.iinfo(np.int64).min)).view(pa.timestamp("us")),
-            "'step' is NaT at row 3",
+            "'step' is empty or NaN at row 3",
         ),
     ],
 )
@@ -108,7 +109,7 @@ class TestOneRewardMissing:
     def test_drops_its_episode(self, tmp_path: Path, value: float | None) -> None:
         data = read(tmp_path, log(reward=with_(log()["reward"], 1, value)), missing="drop")
         assert data.reward.tolist() == [4, 5, 6, 7]
-        assert "1 of 2 episodes were dropped for empty values, 4 rows" in data.provenance["repairs"][0]
+        assert "1 of 2 episodes were dropped for empty values, 4 rows" in Ledger.of(data).lines(Kind.DROPPED)[0]
 
 
 SPARSE = [None, None, None, 1.0, None, None, 2.0, 3.0]
@@ -118,7 +119,7 @@ SPARSE = [None, None, None, 1.0, None, None, 2.0, 3.0]
 def test_sparse_rewards_are_zero_before_the_end(tmp_path: Path, missing: str | None) -> None:
     data = read(tmp_path, log(reward=SPARSE), missing=missing)
     assert data.reward.tolist() == [0, 0, 0, 1, 0, 0, 2, 3]
-    assert data.provenance["repairs"] == ["5 empty rewards before the ends of episodes were taken as 0"]
+    assert Ledger.of(data).lines(Kind.CHANGED) == ["5 empty rewards before the ends of episodes were taken as 0"]
 
 
 def test_sparse_rewards_need_one_at_the_end(tmp_path: Path) -> None:
@@ -133,23 +134,25 @@ def test_half_of_the_rewards_empty_is_not_sparse(tmp_path: Path) -> None:
 
 
 def test_a_gap_in_time_is_no_end_of_a_sparse_reward(tmp_path: Path) -> None:
-    data = read(tmp_path, log(reward=SPARSE, step=[0, 1, 2, 3, 0, 1, 5, 6]))
+    data = read(tmp_path, log(reward=SPARSE, step=[0, 1, 2, 3, 0, 1, 5, 6]), gaps="split")
     # steps 0 1 | 5 6: the row before the gap has no successor
     assert data.reward.tolist() == [0, 0, 0, 1, 0, 2, 3]
     assert data.episode_lengths.tolist() == [4, 1, 2]
 
 
 def test_what_is_dropped_after_a_split_is_named_by_its_row(tmp_path: Path) -> None:
-    data = read(tmp_path, log(obs=with_(log()["obs"], 7, None), step=[0, 1, 2, 3, 0, 1, 5, 6]), missing="drop")
+    table = log(obs=with_(log()["obs"], 7, None), step=[0, 1, 2, 3, 0, 1, 5, 6])
+    data = read(tmp_path, table, missing="drop", gaps="split")
     assert data.reward.tolist() == [0, 1, 2, 3, 4]
-    last = data.provenance["repairs"][-1]
-    assert last == "1 of 3 episodes were dropped for empty values, 2 rows (the first empty value is at row 7)"
+    said = Ledger.of(data).lines(Kind.DROPPED)[0]
+    assert said.startswith("1 of 3 episodes were dropped for empty values, 2 rows (the first empty value is at row 7)")
 
 
 def test_sparse_rewards_without_an_episode_column(tmp_path: Path) -> None:
     flags = {"terminal": [0, 0, 0, 0, 0, 0, 0, 1], "timeout": [0, 0, 0, 1, 0, 0, 0, 0]}
     none: dict[str, Any] = {"episode": None, "step": None}
-    data = read(tmp_path, log(reward=SPARSE, **flags, **none), episode=None, time=None, timeout="timeout")
+    asked = {"episode": None, "time": None, "timeout": "timeout", "last_step": "drop"}
+    data = read(tmp_path, log(reward=SPARSE, **flags, **none), **asked)
     assert data.reward.tolist() == [0, 0, 0, 0, 0, 2, 3]  # the time-out on row 3 has no successor
     message = refusal(
         tmp_path, log(reward=with_(SPARSE, 3, None), **flags, **none), episode=None, time=None, timeout="timeout"
@@ -199,9 +202,10 @@ def test_lists_without_a_single_value(tmp_path: Path) -> None:
 def test_flags_with_holes(tmp_path: Path, flag: str, off: Any, on: Any, hole: Any) -> None:
     column = pa.array([off, hole, off, off, off, off, off, on], from_pandas=False)
     table, columns = log(**{"terminal": None, flag: column}), {"terminal": None, flag: flag}
+    columns |= {"last_step": "drop"} if flag == "timeout" else {}
     assert f"'{flag}' is empty or NaN at row 1 and cannot be filled" in refusal(tmp_path, table, **columns)
     message = refusal(tmp_path, table, **columns, missing="fill")
-    assert f"'{flag}' is empty or NaN at row 1 and cannot be filled; mend it, or choose missing = 'drop'" in message
+    assert f"'{flag}' is empty or NaN at row 1 and cannot be filled; fix it, or choose missing = 'drop'" in message
     data = read(tmp_path, table, **columns, missing="drop")
     assert data.reward.tolist() == ([4, 5, 6, 7] if flag == "terminal" else [4, 5, 6])
 
@@ -306,18 +310,19 @@ def test_labels_that_never_occur_are_named(tmp_path: Path) -> None:
 def test_episodes_of_one_row_that_vanish_are_counted(tmp_path: Path) -> None:
     table = log(episode=[0, 0, 0, 1, 2, 3, 3, 3], step=[0, 1, 2, 0, 0, 0, 1, 2], terminal=None)
     path = write(tmp_path / "log.parquet", table)
-    data = load(path)
+    with pytest.raises(SappError, match=r"57\.1 % of the reward and 50 % of the episodes; if every"):
+        load(path)
+    data = load(path, last_step="drop")
     assert data.num_episodes == 2
     assert data.reward.tolist() == [0, 1, 5, 6]
-    assert data.provenance["rows_dropped_without_successor"] == 4
-    assert data.provenance["episodes_dropped_without_successor"] == 2
-    (line,) = (line for line in check(path).repairs if "were dropped" in line)
-    assert line.startswith("4 rows were dropped")
-    assert line.endswith("; 2 episodes of one such row are gone altogether")
+    (line,) = Ledger.of(data).lines(Kind.DROPPED)
+    assert "4 rows were dropped; 2 episodes of one such row are gone altogether (57.1% of the reward)" in line
+    ended = load(path, last_step="end")
+    assert ended.terminal.sum() == ended.num_episodes == 4
+    assert ended.reward.sum() == 28
 
 
 def test_no_episode_is_said_to_vanish_where_none_does(tmp_path: Path) -> None:
     path = write(tmp_path / "log.parquet", log(terminal=None))
-    (line,) = (line for line in check(path).repairs if "were dropped" in line)
-    assert line == "2 rows were dropped: the last step of an episode that stops unfinished has no known next state"
-    assert load(path).provenance["episodes_dropped_without_successor"] == 0
+    (line,) = Ledger.of(load(path, last_step="drop")).lines(Kind.DROPPED)
+    assert line.endswith("no known next state: 2 rows were dropped (35.7% of the reward)")

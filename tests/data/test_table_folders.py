@@ -12,7 +12,7 @@ import pytest
 
 from sapp.cli.main import main
 from sapp.core.errors import SappError
-from sapp.data import load
+from sapp.data import Ledger, load
 
 ROWS = {
     "obs_0": [float(i) for i in range(12)],
@@ -54,7 +54,7 @@ def test_parts_make_one_table_by_name(tmp_path: Path, folder: str, names: list[s
     first = (path / names[0]).read_bytes()
     assert data.provenance["parts"][0]["sha256"] == hashlib.sha256(first).hexdigest()
     said = f"{len(names)} files were read as one table, {names[0]} first and {names[-1]} last"
-    assert data.provenance.get("repairs", []) == ([said] if len(names) > 1 else [])
+    assert (said in Ledger.of(data).lines()) == (len(names) > 1)
 
 
 def test_parts_take_a_mapping_and_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,9 +122,8 @@ def test_parts_in_subfolders_are_read_in_order(tmp_path: Path, folder: str, name
     data = load(path)
     assert data.fingerprint == load(tmp_path / "one.parquet").fingerprint
     assert [part["name"] for part in data.provenance["parts"]] == names
-    assert f"3 files were read as one table, {names[0]} first and {names[-1]} last" in data.provenance["repairs"]
-    left_out = "folder names hold 'day', which nothing is mapped to: it was left out"
-    assert (left_out in data.provenance["repairs"]) == (names is NESTED)
+    assert f"3 files were read as one table, {names[0]} first and {names[-1]} last" in Ledger.of(data).lines()
+    assert ("day" in [each.name for each in Ledger.of(data).unused]) == (names is NESTED)
 
 
 MAPPING: dict[str, Any] = {"observation": ["obs_0"], "action": ["action_0"], "episode": "batch", "scale": "none"}
@@ -137,11 +136,11 @@ def test_a_key_in_folder_names_is_a_column_if_it_is_named(tmp_path: Path, values
     names = [f"run=1/batch={value}/{part}.parquet" for value in values for part in "ab"]
     rows = {key: value for key, value in ROWS.items() if key != "terminal"}
     path = days(tmp_path / "logs", names, rows)
-    data = load(path, columns=MAPPING)
+    data = load(path, columns=MAPPING, last_step="drop")
     # the last row of each batch has no successor
     assert data.episode_lengths.tolist() == [5, 5]
     assert sorted(data.reward.tolist()) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10]
-    assert "folder names hold 'run', which nothing is mapped to: it was left out" in data.provenance["repairs"]
+    assert "run" in [each.name for each in Ledger.of(data).unused]
 
 
 def test_keys_in_folder_names_order_rows_and_are_numbers(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from sapp.core.errors import SappError
-from sapp.data import Columns, Dataset, load
+from sapp.data import Columns, Dataset, Ledger, load
 
 
 def columns_of(data: Dataset, successors: bool = True) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def test_rows_in_any_order(small: Dataset, tmp_path: Path, ending: str) -> None:
     shuffled = {key: np.asarray(value)[order] for key, value in columns_of(small).items()}
     found = load(write(tmp_path / f"log.{ending}", shuffled))
     assert found.fingerprint == small.fingerprint
-    assert found.provenance["sorted_by"] == ["episode", "step"]
+    assert "rows were sorted by episode and step" in Ledger.of(found).lines()
 
 
 def test_interleaved_episodes_without_a_time_column(small: Dataset, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_compressed_csv(small: Dataset, tmp_path: Path) -> None:
 
 
 def test_without_successors(small: Dataset, tmp_path: Path) -> None:
-    found = load(write(tmp_path / "log.csv", columns_of(small, successors=False)))
+    found = load(write(tmp_path / "log.csv", columns_of(small, successors=False)), last_step="drop")
     # The time-out on row 4 has no successor; row 3 becomes the time-out.
     assert found.reward.tolist() == [1, 2, 3, 4, 6]
     assert found.timeout.tolist() == [False, False, False, True, False]
@@ -109,7 +109,7 @@ def test_episodes_alone_end_in_timeouts(small: Dataset, tmp_path: Path) -> None:
     del table["terminal"], table["timeout"]
     found = load(write(tmp_path / "log.csv", table))
     assert found.timeout.tolist() == [False, False, True, False, True, True]
-    assert "no step is terminal" in found.provenance["terminal"]
+    assert "no column says that an episode ended" in " ".join(Ledger.of(found).lines())
 
 
 MAPPING = """
@@ -189,8 +189,9 @@ def test_action_bounds_are_inferred_and_stated(tmp_path: Path) -> None:
     found = load(path)
     assert found.action_low.tolist() == [0, -1, 6]
     assert found.action_high.tolist() == [100, 1, 8]
-    assert found.provenance["action_bounds_inferred"]["dimensions"] == [0, 2]
-    assert "action_bounds_inferred" not in load(path, action_low=-200, action_high=200).provenance
+    said = "taken from the data (dimension 0, 2: 0 to 100, 6 to 8)"
+    assert said in " ".join(Ledger.of(found).lines())
+    assert "taken from the data" not in " ".join(Ledger.of(load(path, action_low=-200, action_high=200)).lines())
 
 
 GOOD = "episode,step,obs_0,obs_1,action_0,reward,terminal\n0,0,1,2,0.5,1,0\n0,1,3,4,0.5,1,1\n"
@@ -201,7 +202,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "no reward": (GOOD.replace("reward", "gain"), ["no reward columns", "gain"]),
     "no actions": (GOOD.replace("action_0", "u"), ["no action columns", "columns are", "u"]),
     "skipped number": (GOOD.replace("obs_1", "obs_2"), ["obs_", "skip number 1"]),
-    "only a header": (GOOD.splitlines()[0] + "\n", ["no rows"]),
+    "only a header": (GOOD.splitlines()[0] + "\n", ["0 rows"]),
     "nothing": ("", ["empty"]),
     "blank lines": ("\n\n", ["csv"]),
     "uneven rows": (GOOD + "0,1\n", ["csv", "Expected 7 columns, got 2"]),
@@ -243,7 +244,7 @@ def test_the_good_csv_is_good(tmp_path: Path) -> None:
     [
         ('observation = ["obs_0"]\naction = ["action_0"]\nrewrd = "reward"\n', ["'rewrd'", "did you mean 'reward'?"]),
         ('observation = ["obs_0"\n', ["not valid TOML", "line"]),
-        ('observation = ["obs_0"]\n', ["'action' is missing"]),
+        ('observation = ["obs_0"]\nignore = ["action_0"]\n', ["no action columns"]),
         ('observation = ["obs_0", 3]\naction = "action_0"\n', ["observation", "column name"]),
         ('observation = "obs_0"\naction = "action_0"\nreward = ["a"]\n', ["reward", "column name"]),
         ('observation = "obs_0"\naction = "action_0"\nreward = "rewards"\n', ["'rewards'", "did you mean 'reward'?"]),

@@ -19,6 +19,7 @@ from compiling import USUAL
 import sapp
 from sapp import CQL, DualDICE, Phase, Run, SappError
 from sapp.data import Dataset, save_npz
+from sapp.data.ledger import Kind, Ledger
 from sapp.envs.point import behaviour_dataset
 from sapp.runs import run as run_module
 from sapp.runs.checkpoint import flatten
@@ -244,7 +245,10 @@ def test_what_loading_did_is_said_when_training_starts(
     tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = ["2 exact copies of rows were left out", "5 rows were dropped: the last step of an episode"]
-    notes = {"repairs": said[:1], "rows_dropped_without_successor": 5}
+    ledger = Ledger(40)
+    for line in said:
+        ledger.say(Kind.DROPPED, line)
+    notes = {"ledger": ledger.to_json()}
     data = dataclasses.replace(sapp.load(file), provenance=notes)
     cql = CQL(hidden=(8,), batch_size=8, action_samples=1)
     sapp.train(cql, data, steps=10, out=tmp_path / "run", **SETTINGS | {"progress": True})

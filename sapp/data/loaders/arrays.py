@@ -13,22 +13,15 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sapp.core.errors import SappError, did_you_mean
+from sapp.core.errors import SappError
 from sapp.core.files import write_aside
+from sapp.data.columns import Columns, given_columns
 from sapp.data.dataset import ARRAYS, Dataset
+from sapp.data.field_names import resembles
 from sapp.data.loaders.files import EXTRAS, Options, given, provenance, readable, require_file
-from sapp.data.registry import Format, Request
-
-ALIASES: dict[str, tuple[str, ...]] = {
-    "observation": ("observation", "observations", "obs", "state", "states"),
-    "action": ("action", "actions", "act"),
-    "reward": ("reward", "rewards"),
-    "next_observation": ("next_observation", "next_observations", "next_obs", "next_state", "next_states"),
-    "terminal": ("terminal", "terminals", "terminated", "termination", "terminations"),
-    "timeout": ("timeout", "timeouts", "truncated", "truncation", "truncations"),
-    "episode": ("episode", "episodes", "episode_id"),
-}
-"""Names that arrays go by, ours first."""
+from sapp.data.logs import read_log
+from sapp.data.registry import COMMON, Format, Request
+from sapp.data.table import Table
 
 _META = "sapp_dataset"
 _UNITS = ("observation_offset", "observation_scale")
@@ -38,57 +31,53 @@ _PREFIX = "extras/"
 def load_mapping(
     arrays: Mapping[str, ArrayLike],
     *,
+    columns: Columns | Mapping[str, Any] | str | Path | None = None,
     source: str = "arrays",
     notes: Mapping[str, Any] | None = None,
     **options: Unpack[Options],
 ) -> Dataset:
     """Build a dataset from a dictionary of arrays, such as D4RL's ``env.get_dataset()``.
 
-    Names may be singular or plural (``ALIASES``). Other arrays with a row per transition become extras.
+    Names are those of ``sapp.data.field_names``. Other arrays of numbers with a row per transition become extras.
 
     Args:
-        arrays: by name; observation, action, reward and terminal at least.
+        arrays: by name; observation, action and reward at least, and what tells where episodes end.
+        columns: what means what, as for tables.
         source: what error messages call the input.
         notes: goes into the provenance.
         options: see ``Options``.
     """
-    found: dict[str, str] = {}
-    for key, aliases in ALIASES.items():
-        present = [alias for alias in aliases if alias in arrays]
-        if len(present) > 1:
-            raise SappError(f"{source}: both {present[0]!r} and {present[1]!r} are given for {key}; keep one")
-        if present:
-            found[key] = present[0]
-    rest = [key for key in arrays if key not in found.values()]
-    for key in ("observation", "action", "reward", "terminal"):
-        if key not in found:
-            have = ", ".join(map(str, arrays)) or "nothing"
-            raise SappError(f"{source}: no {key!r}{did_you_mean(key, rest)}, there is: {have}; rename or add it")
-    rows = len(np.atleast_1d(np.asarray(arrays[found["observation"]])))
-    extras: dict[str, ArrayLike] = {}
-    for key in rest:
-        missing = [alias for name, aliases in ALIASES.items() if name not in found for alias in aliases]
-        near = did_you_mean(key, missing, cutoff=0.8)
-        value = np.asarray(arrays[key])
-        if near or value.ndim == 0 or len(value) != rows:
-            why = "" if near else f", it does not have the {rows} rows of observation"
-            raise SappError(f"{source}: unknown array {key!r}{near}{why}; rename it or leave it out")
-        extras[EXTRAS.get(key, key)] = value
-    core: dict[str, Any] = {key: arrays[name] for key, name in found.items()}
-    return Dataset.from_arrays(
-        **core,
-        extras=extras,
-        provenance=notes or {"loader": "arrays"},
-        source=source,
-        **given(options),
+    mapping = given_columns(columns)
+    names = list(map(str, arrays))
+    main = (mapping.completed(names, source).observation)[0]
+    table = Table.of_arrays(arrays, 0, source)
+    table.rows = rows = len(np.atleast_1d(table.column(main)))
+    extras = {}
+    for name in names:
+        value = table.column(name)
+        if value.ndim and len(value) != rows and name not in mapping.ignore:
+            raise SappError(
+                f"{source}: unknown array {name!r}, it does not have the {rows} rows of observation; rename it or "
+                f"leave it out (ignore = [{name!r}])"
+            )
+        if value.dtype.kind in "biuf" and (resembles(name) is None or mapping.names_all):
+            extras[name] = EXTRAS.get(name, name)
+    return read_log(
+        table, mapping, notes=notes or {"loader": "arrays"}, extras=extras, infer=False, **given(options)
     )
 
 
-def load_npz(path: str | Path, **options: Unpack[Options]) -> Dataset:
+def load_npz(
+    path: str | Path,
+    *,
+    columns: Columns | Mapping[str, Any] | str | Path | None = None,
+    **options: Unpack[Options],
+) -> Dataset:
     """Load an .npz file, written by ``save_npz`` (everything comes back as it was) or by anyone else.
 
     Args:
         path: of the file.
+        columns: what means what, as for tables; for files of other makers only.
         options: see ``Options``.
     """
     path = Path(path)
@@ -97,9 +86,11 @@ def load_npz(path: str | Path, **options: Unpack[Options]) -> Dataset:
     arrays = readable(path, "npz", lambda: _read(path), errors)
     if _META not in arrays:
         options["name"] = options.get("name") or path.stem
-        return load_mapping(arrays, source=str(path), notes=provenance(path, "npz"), **options)
+        return load_mapping(arrays, columns=columns, source=str(path), notes=provenance(path, "npz"), **options)
     if missing := [key for key in (*ARRAYS, "action_low", "action_high") if key not in arrays]:
         raise SappError(f"{path}: no {missing[0]!r} in the file; it is damaged, get it again")
+    if columns is not None:
+        raise SappError(f"{path}: was written by save_npz, which says what means what; leave columns out")
     try:
         meta = json.loads(str(arrays[_META]))
         chosen = {key: meta[key] for key in ("name", "environment", "physics", "provenance")}
@@ -167,5 +158,7 @@ def _is_mapping(request: Request) -> bool:
     return isinstance(request.source, Mapping)
 
 
-ARRAYS_FORMAT = Format("a dictionary of arrays", _is_mapping, load_mapping)
-NPZ_FORMAT = Format("a path ending in .npz", lambda request: request.ends_in(".npz"), load_npz)
+ARRAYS_FORMAT = Format("a dictionary of arrays", _is_mapping, load_mapping, (*COMMON, "columns"))
+NPZ_FORMAT = Format(
+    "a path ending in .npz", lambda request: request.ends_in(".npz"), load_npz, (*COMMON, "columns")
+)

@@ -7,7 +7,7 @@ import http.client
 import os
 import re
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -15,7 +15,10 @@ import numpy as np
 
 from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.files import write_aside
+from sapp.data.columns import Columns, given_columns
 from sapp.data.dataset import Dataset
+from sapp.data.field_names import ROLES, normal
+from sapp.data.ledger import Column, Ledger
 from sapp.data.loaders.files import (
     EXTRAS,
     Options,
@@ -24,7 +27,9 @@ from sapp.data.loaders.files import (
     readable,
     require_file,
 )
+from sapp.data.logs import read_log
 from sapp.data.registry import COMMON, Format
+from sapp.data.table import Table
 
 ADDRESS = "http://rail.eecs.berkeley.edu/datasets/offline_rl/gym_mujoco_v2"
 """Where the Gym-MuJoCo v2 files are published."""
@@ -71,6 +76,10 @@ _NAME = re.compile(
     r"(?P<environment>halfcheetah|hopper|walker2d|ant)"
     r"-(?P<quality>random|medium|expert|medium-replay|full-replay|medium-expert)(?:-v(?P<version>\d+))?"
 )
+
+
+_SIMULATED = ("halfcheetah", "hopper", "walker2d")
+"""Environments whose physics, as D4RL recorded them, are here."""
 
 
 def is_name(text: str) -> bool:
@@ -122,7 +131,12 @@ def load_d4rl(
     return dataset
 
 
-def load_hdf5(path: str | Path, **options: Unpack[Options]) -> Dataset:
+def load_hdf5(
+    path: str | Path,
+    *,
+    columns: Columns | Mapping[str, Any] | str | Path | None = None,
+    **options: Unpack[Options],
+) -> Dataset:
     """Load an HDF5 file in D4RL's layout: observations, actions, rewards, terminals, and what else there is.
 
     ``timeouts`` and ``next_observations`` may be missing (see ``Dataset.from_arrays``); ``infos/qpos``, ``infos/qvel``
@@ -130,30 +144,28 @@ def load_hdf5(path: str | Path, **options: Unpack[Options]) -> Dataset:
 
     Args:
         path: of the file.
+        columns: what means what, as for tables.
         options: see ``Options``.
     """
     import h5py
 
     path = Path(path)
     require_file(path)
-    arrays, extras, notes = readable(path, "HDF5", lambda: _read(h5py, path), (OSError, RuntimeError, KeyError))
     stem = path.stem.replace("_", "-")
     match = _NAME.fullmatch(stem)
-    defaults: dict[str, Any] = {"name": path.stem}
-    if match:
-        defaults = {"name": stem, "environment": match["environment"], "physics": "d4rl"}
-    return Dataset.from_arrays(
-        arrays["observations"],
-        arrays["actions"],
-        arrays["rewards"],
-        arrays["terminals"],
-        next_observation=arrays.get("next_observations"),
-        timeout=arrays.get("timeouts"),
-        extras=extras,
-        provenance={**provenance(path, "hdf5"), **notes},
-        source=str(path),
-        **{**defaults, **given(options)},
-    )
+    defaults: dict[str, Any] = {"name": stem if match else path.stem}
+    if match and match["environment"] in _SIMULATED:
+        defaults |= {"environment": match["environment"], "physics": "d4rl"}
+    mapping, chosen = given_columns(columns), {**defaults, **given(options)}
+
+    def read() -> Dataset:
+        with h5py.File(path, "r") as file:
+            table, ledger, notes = _table(h5py, file, path)
+            extras = {old: new for old, new in EXTRAS.items() if old in table.names}
+            notes = {**provenance(path, "hdf5"), **notes}
+            return read_log(table, mapping, ledger=ledger, notes=notes, extras=extras, infer=False, **chosen)
+
+    return readable(path, "HDF5", read, (OSError, RuntimeError, KeyError))
 
 
 def download(url: str, path: Path, size: int, digest: str, progress: Progress | None = None) -> None:
@@ -198,33 +210,33 @@ def _file_stem(name: str) -> str:
     return head.replace("-", "_") + dash + version
 
 
-def _read(h5py: Any, path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, Any]]:
-    """Read the arrays of a file, its extras, and the little metadata that is worth stating."""
-    with h5py.File(path, "r") as file:
-        for key in ("observations", "actions", "rewards", "terminals"):
-            if key not in file:
-                have = ", ".join(sorted(file)) or "nothing"
-                hint = "load Minari data by its id" if "episode_0" in file else "it is not in D4RL's layout"
-                raise SappError(f"{path}: no {key!r} in the file, which has: {have[:200]}; {hint}")
-
-        def array(key: str) -> np.ndarray:
-            if not isinstance(file[key], h5py.Dataset):
-                raise SappError(f"{path}: {key!r} is a group, not an array; it is not in D4RL's layout")
-            return np.asarray(file[key][()])
-
-        keys = ("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
-        arrays = {key: array(key) for key in keys if key in file}
-        extras = {new: array(old) for old, new in EXTRAS.items() if old in file}
-        notes: dict[str, Any] = {}
-        for key in ("algorithm", "iteration"):
-            entry = file.get(f"metadata/{key}")
-            if isinstance(entry, h5py.Dataset) and entry.shape == ():
-                value = entry[()]
-                notes[f"behaviour_{key}"] = value.decode(errors="replace") if isinstance(value, bytes) else value.item()
-        return arrays, extras, notes
+def _table(h5py: Any, file: Any, path: Path) -> tuple[Table, Ledger, dict[str, Any]]:
+    """The arrays of a file, what is in it besides, and the little metadata that is worth stating."""
+    if "episode_0" in file:
+        raise SappError(f"{path}: is a part of a Minari dataset; load Minari data by its id")
+    names = [key for key in file if isinstance(file[key], h5py.Dataset) and file[key].ndim]
+    names += [key for key in EXTRAS if isinstance(file.get(key), h5py.Dataset)]
+    main = next((key for key in names if normal(key) in ROLES["observation"]), None)
+    if main is None:
+        have = ", ".join(sorted(file)) or "nothing"
+        raise SappError(f"{path}: no 'observations' in the file, which has: {have[:200]}; it is not in D4RL's layout")
+    ledger = Ledger()
+    for key in file:
+        if isinstance(file[key], h5py.Group):
+            inside = [f"{key}/{name}" for name in file[key] if f"{key}/{name}" not in names]
+            ledger.columns += [Column(name, None, "not needed") for name in inside[:50]]
+    notes: dict[str, Any] = {}
+    for key in ("algorithm", "iteration"):
+        entry = file.get(f"metadata/{key}")
+        if isinstance(entry, h5py.Dataset) and entry.shape == ():
+            value = entry[()]
+            notes[f"behaviour_{key}"] = value.decode(errors="replace") if isinstance(value, bytes) else value.item()
+    return Table(names, len(file[main]), lambda name: np.asarray(file[name][()]), str(path)), ledger, notes
 
 
-HDF5_FORMAT = Format("a path ending in .hdf5 or .h5", lambda request: request.ends_in(".hdf5", ".h5"), load_hdf5)
+HDF5_FORMAT = Format(
+    "a path ending in .hdf5 or .h5", lambda request: request.ends_in(".hdf5", ".h5"), load_hdf5, (*COMMON, "columns")
+)
 NAME_FORMAT = Format(
     "a D4RL name such as hopper-medium-v2", lambda request: is_name(request.text), load_d4rl,
     (*COMMON, "mirror", "progress"), tuple(PUBLISHED),

@@ -26,6 +26,7 @@ class Options(TypedDict, total=False):
     action_low: ArrayLike | None
     action_high: ArrayLike | None
     max_episode_steps: int | None
+    last_step: str | None
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from sapp.core.errors import SappError, one_line
+from sapp.data.ledger import Column, Kind, Ledger
 from sapp.data.loaders.files import provenance, readable, require_file, sha256
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -22,7 +23,7 @@ def is_parts_folder(path: Path) -> bool:
     return path.is_dir() and any(True for _ in _found(path))
 
 
-def read_table(path: Path, named: Collection[str] = ()) -> tuple[Any, list[str]]:
+def read_table(path: Path, ledger: Ledger, named: Collection[str] = ()) -> Any:
     """The table of a file, or of the Parquet files in and below a folder in the order of their names; what was done.
 
     Numbers in names count as numbers: part-2 comes before part-10. A folder called key=value gives the rows below it
@@ -30,12 +31,12 @@ def read_table(path: Path, named: Collection[str] = ()) -> tuple[Any, list[str]]
 
     Args:
         path: of the file or the folder.
+        ledger: takes down how it was read.
         named: columns that will be asked for.
     """
-    repairs: list[str] = []
     if not path.is_dir():
         require_file(path)
-        return (_read_parquet(path) if _kind(path) == "parquet" else _read_csv(path, repairs)), repairs
+        return _read_parquet(path) if _kind(path) == "parquet" else _read_csv(path, ledger)
     parts = _parts(path)
     if not parts:
         raise no_parts(path)
@@ -45,7 +46,7 @@ def read_table(path: Path, named: Collection[str] = ()) -> tuple[Any, list[str]]
         tables.append(_read_parquet(part))
     names = [_name(part, path) for part in parts]
     if len(parts) > 1:
-        repairs.append(f"{len(parts)} files were read as one table, {names[0]} first and {names[-1]} last")
+        ledger.say(Kind.READ, f"{len(parts)} files were read as one table, {names[0]} first and {names[-1]} last")
     table = _joined(path, names, tables)
     keys = [_keys(part, path) for part in parts]
     rows = [each.num_rows for each in tables]
@@ -55,8 +56,8 @@ def read_table(path: Path, named: Collection[str] = ()) -> tuple[Any, list[str]]
         if key in named:
             table = table.append_column(key, _from_folders(path, key, keys, names, rows))
         else:
-            repairs.append(f"folder names hold {key!r}, which nothing is mapped to: it was left out")
-    return table, repairs
+            ledger.columns.append(Column(key, None, "in folder names; nothing is mapped to it"))
+    return table
 
 
 def no_parts(folder: Path) -> SappError:
@@ -179,19 +180,24 @@ def _read_parquet(path: Path) -> Any:
     return readable(path, "parquet", read, (pa.ArrowException, OSError, ValueError))
 
 
-def _read_csv(path: Path, repairs: list[str]) -> Any:
+def _read_csv(path: Path, ledger: Ledger) -> Any:
     import pyarrow as pa
 
     def read() -> Any:
         import pyarrow.csv
 
-        found = pyarrow.csv.read_csv(path)
+        try:
+            found = pyarrow.csv.read_csv(path)
+        except pa.ArrowInvalid:
+            found = pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
+            ledger.say(Kind.READ, "some cells in quotes hold line breaks: read as such")
         if len(found.column_names) == 1:
             header = found.column_names[0]
             for mark, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
                 if header.count(mark) >= 2:
-                    repairs.append(f"columns are separated by {word}, not commas: read as such")
-                    return pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(delimiter=mark))
+                    ledger.say(Kind.READ, f"columns are separated by {word}, not commas: read as such")
+                    options = pyarrow.csv.ParseOptions(delimiter=mark, newlines_in_values=True)
+                    return pyarrow.csv.read_csv(path, parse_options=options)
         return found
 
     return readable(path, "csv", read, (pa.ArrowException, OSError, ValueError))

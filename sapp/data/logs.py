@@ -1,0 +1,470 @@
+"""From a table to a dataset: columns found, rows sorted and repaired, all of it accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sapp.core.errors import SappError
+from sapp.data.columns import Columns, named
+from sapp.data.dataset import Dataset
+from sapp.data.field_names import MEANINGS, ROLES, SCALARS, normal, refuse_near_misses, why_unused
+from sapp.data.ledger import Column, Kind, Ledger, positions, refuse_loss, reward_share
+from sapp.data.log_actions import clipped, infer_bounds, read_actions, vector
+from sapp.data.repair import (
+    drop_copies,
+    forward_fill,
+    gap_rows,
+    labels_of,
+    needs_scaling,
+    rows_after,
+    sparse_rewards,
+    split_at,
+)
+from sapp.data.table import Table
+
+_FILLED = ("observation", "next_observation")
+_NOT_NUMBERS = ("episode",)
+
+
+def read_log(
+    table: Table,
+    columns: Columns,
+    *,
+    ledger: Ledger | None = None,
+    notes: Mapping[str, Any] | None = None,
+    extras: Mapping[str, str] | None = None,
+    infer: bool = True,
+    **options: Any,
+) -> Dataset:
+    """Make a dataset of a table.
+
+    Rows are sorted by (episode, time) where both are known; with an episode column alone, the rows of an episode are
+    brought together in the order of the table.
+
+    Args:
+        table: one row a step.
+        columns: what means what; what it leaves out is told from names.
+        ledger: account of what was done so far.
+        notes: go into the provenance.
+        extras: columns to keep among the dataset's extras, and what to call them.
+        infer: take action bounds from the data where none are given and actions leave [-1, 1].
+        options: name, environment, physics, action_low, action_high, max_episode_steps, last_step.
+    """
+    ledger = ledger if ledger is not None else Ledger()
+    ledger.rows = table.rows
+    mapping = columns.completed(table.names, table.where)
+    if table.rows == 0:
+        raise SappError(f"{table.where}: no transitions (0 rows below the header); give at least one step")
+    mapping.check_names(table.names, table.where)
+    bounds: dict[str, Any] = {
+        key: options.pop(key) if options.get(key) is not None else getattr(mapping, key)
+        for key in ("action_low", "action_high")
+    }
+    log = _Log.read(table, mapping, ledger, bounds["action_low"] is not None or bounds["action_high"] is not None)
+    log.read_extras(extras or {})
+    log.account_columns(columns)
+    log.repair()
+    arrays = log.arrays
+    bounds = {} if log.num_actions is not None else log.bound_actions(infer=infer, **bounds)
+    found: dict[str, Any] = {**(notes or {}), "columns": mapping.to_json()}
+    last_step = options.pop("last_step", None) or mapping.last_step
+    data = Dataset.from_arrays(
+        arrays["observation"], arrays["action"], arrays["reward"], log.terminals(last_step),
+        next_observation=arrays.get("next_observation"), timeout=arrays.get("timeout"), episode=arrays.get("episode"),
+        holes=log.holes,
+        old_done=log.old_done, last_step=last_step, extras=log.extras, provenance=found,
+        source=table.where + log.moved, num_actions=log.num_actions, action_labels=log.labels, ledger=ledger,
+        **bounds, **{key: value for key, value in options.items() if value is not None},
+    )  # fmt: skip
+    scales = mapping.scale is not None or bool(columns.observation)
+    return _scaled(data, mapping) if scales else data
+
+
+def _scaled(data: Dataset, mapping: Columns) -> Dataset:
+    """Standardised, where the mapping or the data ask for it; the ledger says why."""
+    scale = mapping.scale or "auto"
+    why = needs_scaling(data.observation) if scale == "auto" else "the column mapping asks for it"
+    if scale == "none" or why is None:
+        return data
+    ledger = Ledger.of(data)
+    ledger.say(
+        Kind.CHANGED,
+        f"features are standardised to mean 0 and deviation 1 ({why}); policies still take them as logged",
+        rows=len(data), asked=scale == "standard",
+    )  # fmt: skip
+    return replace(data.standardised(), provenance={**data.provenance, "ledger": ledger.to_json()})
+
+
+@dataclass
+class _Log:
+    """A table's columns as arrays of N rows, by our names, on their way to a dataset."""
+
+    table: Table
+    mapping: Columns
+    ledger: Ledger
+    arrays: dict[str, np.ndarray]
+    labels: list[str] | None
+    num_actions: int | None
+    row: np.ndarray
+    uses: dict[str, str]
+    extras: dict[str, np.ndarray] = field(default_factory=dict)
+    time: np.ndarray | None = None
+    holes: np.ndarray = field(init=False)
+    """Rows [N] after which steps are missing."""
+    moved: str = ""
+    """What to say of row numbers where rows were moved."""
+
+    def __post_init__(self) -> None:
+        self.holes = np.zeros(len(self.row), bool)
+
+    @classmethod
+    def read(cls, table: Table, mapping: Columns, ledger: Ledger, bounded: bool) -> _Log:
+        """Read every column that the mapping names; empty values are NaN until they are repaired."""
+        uses: dict[str, str] = {}
+        arrays = {"observation": _features(table, mapping, "observation", uses, ledger)}
+        actions = read_actions(table, mapping, ledger, bounded)
+        arrays["action"] = actions.values
+        for name in mapping.action:
+            uses[name] = f"action ({actions.read_as})"
+        if mapping.next_observation:
+            arrays["next_observation"] = _features(table, mapping, "next_observation", uses, ledger)
+        arrays["reward"] = table.numbers(str(mapping.reward))
+        for key in ("terminal", "done", "timeout"):
+            name = getattr(mapping, key)
+            if name is not None:
+                arrays[key] = table.flags(name, ledger)
+        for key in ("log_prob", "probability"):
+            if (name := getattr(mapping, key)) is not None:
+                arrays[key] = table.numbers(name)
+        if mapping.one_row_episodes:
+            arrays["episode"] = np.arange(table.rows)
+            ledger.say(Kind.READ, "every row is an episode of its own that ends there", rows=table.rows)
+        elif mapping.episode is not None:
+            arrays["episode"] = table.identities(mapping.episode)
+        for key in SCALARS:
+            if (name := getattr(mapping, key)) is not None:
+                uses[name] = MEANINGS.get(key, key)
+        rows = np.arange(table.rows)
+        log = cls(table, mapping, ledger, arrays, actions.labels, actions.number, rows, uses)
+        log._check_lengths()
+        log._read_densities()
+        return log
+
+    def _check_lengths(self) -> None:
+        for key, value in self.arrays.items():
+            if len(value) != self.table.rows:
+                raise SappError(
+                    f"{self.table.where}: {key} has {len(value)} rows but observation has {self.table.rows}; all "
+                    f"fields need the same length"
+                )
+
+    def _read_densities(self) -> None:
+        """Probabilities as their logarithms; log-probabilities of choices are at most 0."""
+        where, name = self.table.where, self.mapping.log_prob or self.mapping.probability
+        if (chance := self.arrays.pop("probability", None)) is not None:
+            wrong = np.flatnonzero((chance <= 0) | (chance > 1 + 1e-6))
+            if len(wrong):
+                raise SappError(
+                    f"{where}: column {name!r} is {chance[wrong[0]]} at row {wrong[0]}, but probabilities are above 0 "
+                    f"and at most 1; fix it, or map log-densities as log_prob"
+                )
+            self.arrays["log_prob"] = np.log(chance.astype(np.float64))
+            return
+        density = self.arrays.get("log_prob")
+        if density is None or self.num_actions is None:
+            return
+        wrong = np.flatnonzero(density > 1e-6)
+        if len(wrong):
+            raise SappError(
+                f"{where}: column {name!r} is {density[wrong[0]]} at row {wrong[0]}, but logarithms of the "
+                f"probabilities of choices are at most 0; if these are probabilities, map them as probability instead "
+                f"of log_prob (--map probability={name})"
+            )
+
+    def read_extras(self, wanted: Mapping[str, str]) -> None:
+        """Further columns that are kept as they are."""
+        for name, new in wanted.items():
+            if name in self.uses or name in self.mapping.ignore:
+                continue
+            value = self.table.column(name)
+            if value.dtype.kind in "biuf" and value.ndim and len(value) == self.table.rows:
+                self.extras[new] = value
+                self.uses[name] = f"kept beside the steps as {new!r}"
+
+    def account_columns(self, given: Columns) -> None:
+        """Say what became of each column; refuse to pass over one that seems to be a field."""
+        unused = [name for name in self.table.names if name not in self.uses]
+        ignored: Collection[str] = self.mapping.ignore
+        taken = {key for key in ROLES if named(getattr(self.mapping, key))}
+        if not given.names_all:
+            refuse_near_misses([name for name in unused if name not in ignored], dict.fromkeys(taken), self.table.where)
+        for name in self.table.names:
+            if name in self.uses:
+                self.ledger.columns.append(Column(name, self.uses[name]))
+                continue
+            note = why_unused(name, taken, ignored)
+            self.ledger.columns.append(Column(name, None, note))
+            if note.startswith("looks like"):
+                self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {note}: map it, or list it in ignore")
+
+    @property
+    def old_done(self) -> bool:
+        """Whether the column of ends is Gym's old one, set at every end."""
+        alone = "terminal" not in self.arrays
+        return ("done" in self.arrays and alone) or normal(self.mapping.terminal or "") in SCALARS["done"]
+
+    def terminals(self, last_step: str | None) -> np.ndarray:
+        """Which rows end the task; settles ``done`` beside ``terminal`` and ``timeout``."""
+        rows, done = len(self.arrays["reward"]), self.arrays.get("done")
+        terminal = self.arrays.get("terminal")
+        if self.mapping.one_row_episodes:
+            return np.ones(rows, bool)
+        if terminal is not None:
+            if done is not None:
+                self.arrays["timeout"] = np.where((done == 1) & (terminal != 1), 1, self.arrays.get("timeout", 0))
+                self.ledger.say(Kind.READ, f"ends ({self.mapping.done}) that are not terminal count as time-outs")
+            return terminal
+        if done is not None:
+            return done
+        if "episode" not in self.arrays and "timeout" not in self.arrays:
+            raise SappError(
+                f"{self.table.where}: no terminal, timeout or episode column; one is needed to tell episodes apart; "
+                f"map one (--map terminal=NAME), or give one_row_episodes = true if every row is an episode"
+            )
+        if last_step != "end":
+            self.ledger.say(
+                Kind.READ,
+                "no column says that an episode ended: every episode counts as going on after its last row",
+            )
+        return np.zeros(rows, bool)
+
+    def bound_actions(self, action_low: ArrayLike | None, action_high: ArrayLike | None, infer: bool) -> dict[str, Any]:
+        """The action bounds, given or told from the data."""
+        action, where = self.arrays["action"], self.table.where
+        low, high = action_low, action_high
+        if low is None and high is None and infer:
+            low, high, dimensions = infer_bounds(action, where, self.mapping.clip_actions)
+            if dimensions:
+                shown = ", ".join(f"{low[i]:g} to {high[i]:g}" for i in dimensions[:6])
+                self.ledger.say(
+                    Kind.READ,
+                    f"no action bounds are given: those of {', '.join(self.mapping.action)} are taken from the data "
+                    f"(dimension {', '.join(map(str, dimensions))}: {shown}); a policy will stay within them",
+                )
+        low, high = -1.0 if low is None else low, 1.0 if high is None else high
+        if self.mapping.clip_actions:
+            self.arrays["action"] = clipped(action, low, high, self.ledger)
+        return {"action_low": low, "action_high": high}
+
+    def repair(self) -> None:
+        """Sort, and repair what can be."""
+        self._sort()
+        # before episodes are split at gaps: what comes before a gap is not the end that a sparse reward is given at
+        self._repair_sparse_rewards()
+        self._repair_gaps()
+        self._repair_missing()
+        if (density := self.arrays.pop("log_prob", None)) is not None:
+            self.extras["log_prob"] = density
+
+    def take(self, rows: np.ndarray) -> None:
+        """Keep these rows, in this order."""
+        self.arrays = {key: value[rows] for key, value in self.arrays.items()}
+        self.extras = {key: value[rows] for key, value in self.extras.items()}
+        self.time = None if self.time is None else self.time[rows]
+        self.row, self.holes = self.row[rows], self.holes[rows]
+
+    def drop(self, gone: np.ndarray, what: str, asked: bool) -> None:
+        """Leave rows out and take it down."""
+        episode = self.arrays.get("episode")
+        self.ledger.say(
+            Kind.DROPPED, what, rows=int(gone.sum()), reward=reward_share(self.arrays["reward"], gone), asked=asked,
+            episodes=0 if episode is None else len(np.unique(episode[gone])),
+        )  # fmt: skip
+        self.take(np.flatnonzero(~gone))
+
+    def _sort(self) -> None:
+        """Bring episodes together, in time; leave out exact copies of rows."""
+        episode, mapping = self.arrays.get("episode"), self.mapping
+        if episode is None or mapping.one_row_episodes:
+            return
+        _, first, code = np.unique(episode, return_index=True, return_inverse=True)
+        if mapping.time is None:
+            order = np.argsort(first[code], kind="stable")
+        else:
+            time = self.time = self.table.times(mapping.time)
+            order = np.lexsort((time, code))
+            kept, copies, conflict = drop_copies(order, code, time, {**self.arrays, **self.extras})
+            if conflict is not None:
+                raise SappError(
+                    f"{self.table.where}: {mapping.episode} {episode[conflict]} has {mapping.time} {time[conflict]} "
+                    f"twice, again at row {conflict}; remove the copy or map another time column"
+                )
+            if copies:
+                gone = np.ones(len(order), bool)
+                gone[kept] = False
+                self.ledger.say(Kind.DROPPED, f"{copies} exact copies of rows were left out", rows=copies)
+                order = kept
+        if np.any(np.diff(order) < 0):
+            self.moved = " (rows counted after sorting by episode)"
+            by = " and ".join(name for name in (mapping.episode, mapping.time) if name)
+            self.ledger.say(Kind.READ, f"rows were sorted by {by}")
+        elif len(order) < len(self.row):
+            self.moved = " (rows counted without copies)"
+        self.take(order)
+
+    def _repair_gaps(self) -> None:
+        """Missing steps in time, by the mapping's choice."""
+        mapping = self.mapping
+        episode, what = self.arrays.get("episode"), mapping.gaps or "split"
+        if episode is None or self.time is None or what == "keep":
+            return
+        rows, usual = gap_rows(episode, self.time)
+        if usual is None and np.any(episode[1:] == episode[:-1]):
+            self.ledger.say(Kind.READ, f"{mapping.time} goes on in uneven steps: every row counts as one step")
+        if not len(rows):
+            return
+        row = int(rows[0])
+        count = len(np.unique(episode[rows]))
+        place = (
+            f"{len(rows)} gaps in time in {count} episodes (the first before row {self.row[row]}, "
+            f"{mapping.episode} {episode[row]}, {mapping.time} {self.time[row]}; steps are usually {usual:g} apart)"
+        )
+        if what == "error":
+            raise SappError(f"{self.table.where}: {place}; fix them, or choose gaps = 'split', 'cut' or 'keep'")
+        if what == "cut":
+            gone = rows_after(episode, rows)
+            self.holes[rows - 1] = True
+            # the step before the gap has no successor in the log: the episode ends there without a terminal
+            self.drop(gone, f"{place}: what follows a gap was cut off, {np.count_nonzero(gone)} rows", asked=True)
+            return
+        if mapping.gaps is None and "next_observation" not in self.arrays:
+            before = np.isin(np.arange(len(episode)), rows - 1)
+            refuse_loss(
+                self.table.where, f"{place}: the rows before them would be dropped",
+                "say what is meant: gaps = 'split', 'cut' or 'keep' (--map gaps=split)",
+                reward_share(self.arrays["reward"], before), 0,
+            )  # fmt: skip
+        self.holes[rows - 1] = True
+        self.ledger.say(
+            Kind.CHANGED,
+            f"{place}: episodes were split there; what follows a gap counts as an episode of its own",
+            rows=len(rows), episodes=count, asked=mapping.gaps is not None,
+        )  # fmt: skip
+        self.arrays["episode"] = split_at(episode, rows)
+
+    def _repair_sparse_rewards(self) -> None:
+        """Rewards that are logged at the ends of episodes, and empty on most rows before, are 0 there."""
+        reward = self.arrays["reward"]
+        if reward.dtype.kind != "f" or reward.ndim != 1:
+            return
+        last = np.zeros(len(reward), bool)
+        last[-1] = True
+        if "episode" in self.arrays:
+            last[:-1] |= self.arrays["episode"][1:] != self.arrays["episode"][:-1]
+        else:
+            for key in ("terminal", "done", "timeout"):
+                if key in self.arrays:
+                    last |= self.arrays[key] == 1
+        self.arrays["reward"], count = sparse_rewards(reward, last)
+        if count:
+            self.ledger.say(
+                Kind.CHANGED, f"{count} empty rewards before the ends of episodes were taken as 0", rows=count
+            )
+
+    def _repair_missing(self) -> None:
+        """Empty values, by the mapping's choice."""
+        what = self.mapping.missing or "error"
+        episode = self.arrays.get("episode")
+        if episode is None and what != "error":
+            raise SappError(
+                f"{self.table.where}: missing = {what!r} needs an episode column; name it, or fix the empty values"
+            )
+        if episode is not None and what == "fill":
+            for key in _FILLED:
+                if key in self.arrays:
+                    self.arrays[key], filled = forward_fill(self.arrays[key], episode)
+                    if filled:
+                        self.ledger.say(
+                            Kind.CHANGED, f"{filled} empty values of {key} were filled with the last known ones",
+                            rows=filled, asked=True,
+                        )  # fmt: skip
+        if episode is None or what != "drop":
+            self._refuse_missing()
+            return
+        bad = np.zeros(len(episode), bool)
+        for key, value in self.arrays.items():
+            if key not in _NOT_NUMBERS:
+                bad |= _missing(value).any(1)
+        if bad.any():
+            lost = np.unique(episode[bad])
+            gone = np.isin(episode, lost)
+            if gone.all():
+                raise SappError(f"{self.table.where}: every episode has empty values; fix them, nothing would be left")
+            self.drop(
+                gone,
+                f"{len(lost)} of {len(np.unique(episode))} episodes were dropped for empty values, "
+                f"{np.count_nonzero(gone)} rows (the first empty value is at row {self.row[np.argmax(bad)]})",
+                asked=True,
+            )
+
+    def _refuse_missing(self) -> None:
+        """Raise at the first empty value that is left."""
+        for key, value in self.arrays.items():
+            missing = _missing(value)
+            if key in _NOT_NUMBERS or not missing.any():
+                continue
+            row, dimension = (int(i) for i in np.argwhere(missing)[0])
+            names = named(getattr(self.mapping, key))
+            name = names[0] if len(names) == 1 else self._column_at(names, dimension)
+            fix = "; fix it, or choose missing = 'fill' or 'drop' in a column mapping"
+            if self.mapping.missing == "fill" or key not in _FILLED:
+                fix = " and cannot be filled; fix it, or choose missing = 'drop' in a column mapping: the episode goes"
+            raise SappError(f"{self.table.where}: column {name!r} is empty or NaN at row {self.row[row]}{fix}")
+
+    def _column_at(self, names: Sequence[str], dimension: int) -> str:
+        """The column that holds a dimension of a vector; a column of lists holds several."""
+        widths = [1 if self.table.is_text(name) else self.table.numbers(name).reshape(self.table.rows, -1).shape[1]
+                  for name in names]  # fmt: skip
+        return names[min(int(np.searchsorted(np.cumsum(widths), dimension, "right")), len(names) - 1)]
+
+
+def _features(table: Table, mapping: Columns, role: str, uses: dict[str, str], ledger: Ledger) -> np.ndarray:
+    """The columns of an observation side by side [N, width]; those of ``one_hot`` as features of 0 and 1."""
+    names = named(getattr(mapping, role))
+    if not any(name in mapping.one_hot for name in names):
+        found = vector(table, names)
+        at = 0
+        for name in names:
+            width = found.shape[1] if len(names) == 1 and found.ndim > 1 else int(np.prod(table.column(name).shape[1:]))
+            uses[name] = positions(at, width, role)
+            at += width
+        return found
+    parts, at = [], 0
+    for place, name in enumerate(names):
+        if name not in mapping.one_hot:
+            parts.append(table.numbers(name).reshape(table.rows, -1))
+            uses[name] = positions(at, parts[-1].shape[1], role)
+        else:
+            # the values of the observation's own column count for what comes after it, too
+            first = name if role == "observation" else mapping.observation[min(place, len(mapping.observation) - 1)]
+            _, labels = labels_of(table.column(first).tolist(), None, first, table.where)
+            codes, _ = labels_of(table.column(name).tolist(), labels, name, table.where)
+            hot = (codes[:, None] == np.arange(len(labels))).astype(np.float64)
+            hot[np.isnan(codes.astype(np.float64))] = np.nan
+            parts.append(hot)
+            uses[name] = positions(at, len(labels), role)
+            ledger.say(Kind.READ, f"column {name!r} became {len(labels)} features of 0 and 1: {', '.join(labels[:10])}")
+        at += parts[-1].shape[1]
+    return np.concatenate(parts, axis=1)
+
+
+def _missing(values: np.ndarray) -> np.ndarray:
+    """Which numbers [N, width] are missing."""
+    if values.dtype.kind != "f":
+        return np.zeros((len(values), 1), bool)
+    return np.isnan(values).reshape(len(values), -1)

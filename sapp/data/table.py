@@ -1,0 +1,182 @@
+"""A log as named columns of NumPy values, whatever it was read from; values are read when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from sapp.core.errors import SappError
+from sapp.data.ledger import Kind, Ledger
+from sapp.data.repair import flags_of_text
+
+
+class Table:
+    """Columns of N rows: numbers [N] or [N, width] with NaN where empty, dates [N], or objects [N] (text, None).
+
+    Args:
+        names: of all columns, in order.
+        rows: N.
+        read: gives a column by name.
+        where: what error messages call the table.
+    """
+
+    def __init__(self, names: Sequence[str], rows: int, read: Callable[[str], np.ndarray], where: str) -> None:
+        self.names, self.rows, self.where = list(names), rows, where
+        self._read, self._held = read, dict[str, np.ndarray]()
+        if double := sorted({name for name in self.names if self.names.count(name) > 1}):
+            raise SappError(f"{where}: column {double[0]!r} appears more than once; rename one")
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, Any], rows: int, where: str) -> Table:
+        """From arrays by name.
+
+        Args:
+            arrays: anything that NumPy makes arrays of.
+            rows: N.
+            where: what error messages call them.
+        """
+
+        def read(name: str) -> np.ndarray:
+            try:
+                array = np.asarray(arrays[name])
+            except ValueError:
+                raise SappError(
+                    f"{where}: {name} has rows of different widths; every row needs the same width"
+                ) from None
+            return array
+
+        return cls(list(map(str, arrays)), rows, read, where)
+
+    def column(self, name: str) -> np.ndarray:
+        """A column as it was read."""
+        if name not in self._held:
+            self._held[name] = _as_text(self._read(name))
+        return self._held[name]
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column as numbers: [N], or [N, width] for one of lists; empty values are NaN, infinity is refused."""
+        values = self.column(name)
+        if values.dtype.kind not in "biuf":
+            raise self._not_numbers(values, name)
+        if values.ndim > 1 and values.shape[1:] == (1,):
+            values = values[:, 0]
+        if values.dtype.kind == "f":
+            self._refuse_at(np.isinf(values), values, name)
+        return values
+
+    def flags(self, name: str, ledger: Ledger) -> np.ndarray:
+        """A column of flags as numbers [N], words included; empty ones are NaN."""
+        values = self.column(name)
+        if values.dtype.kind != "O":
+            return self.numbers(name)
+        found = flags_of_text(values.tolist(), name, self.where)
+        ledger.say(Kind.READ, f"column {name!r} holds words: yes and true were taken as 1, no and false as 0")
+        return found
+
+    def times(self, name: str) -> np.ndarray:
+        """A column of numbers or dates [N] that orders rows: every value is known and finite."""
+        values = self.column(name)
+        self._no_gaps(values, name)
+        if values.dtype.kind == "O":
+            raise self._not_numbers(values, name, dates=True)
+        if values.dtype.kind == "f":
+            self._refuse_at(np.isinf(values), values, name)
+        return values.reshape(-1)
+
+    def identities(self, name: str) -> np.ndarray:
+        """A column of numbers or text [N] that tells episodes apart: every value is known."""
+        values = self.column(name)
+        self._no_gaps(values, name)
+        return values.astype(str) if values.dtype.kind == "O" else values.reshape(-1)
+
+    def is_text(self, name: str) -> bool:
+        """Whether a column holds text (or other objects)."""
+        return self.column(name).dtype.kind == "O"
+
+    def holds_words(self, name: str) -> bool:
+        """Whether a column is text that is more than numbers stored as text: "low", or "1", "2", "stop"."""
+        return self.is_text(name) and any(
+            value is not None and not reads_as_number(value) for value in self.column(name).tolist()
+        )
+
+    def is_whole(self, name: str) -> bool:
+        """Whether a column is of a type of whole numbers, or of flags, one per row."""
+        values = self.column(name)
+        return values.dtype.kind in "biu" and values.size == len(values)
+
+    def _no_gaps(self, values: np.ndarray, name: str) -> None:
+        gaps = np.flatnonzero(empty(values))
+        if len(gaps):
+            raise SappError(
+                f"{self.where}: column {name!r} is empty or NaN at row {gaps[0]}; without it the row has no place: fix "
+                f"it or take the row out"
+            )
+
+    def _refuse_at(self, bad: np.ndarray, values: np.ndarray, name: str) -> None:
+        """Raise at the first bad value; here the column and the row in the file can still be named."""
+        if bad.any():
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise SappError(
+                f"{self.where}: column {name!r} is {values[at]} at row {at[0]}; fix it or take that episode out of the "
+                f"file"
+            )
+
+    def _not_numbers(self, values: np.ndarray, name: str, dates: bool = False) -> SappError:
+        """What to say of a column that is not of numbers: the first value that is none, or that all are text."""
+        wanted = "a number or a date" if dates else "a number"
+        known = [(row, value) for row, value in enumerate(values.reshape(len(values), -1)[:, 0]) if value is not None]
+        for row, value in known:
+            if not (reads_as_number(value) or (dates and _reads_as_date(value))):
+                hot = "" if dates else f"; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
+                return SappError(
+                    f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; fix it or map "
+                    f"other columns{hot}"
+                )
+        row, value = known[0]
+        kind = "numbers" if reads_as_number(value) else "dates"
+        return SappError(
+            f"{self.where}: column {name!r} holds {kind} stored as text ({str(value)[:40]!r} at row {row}); convert "
+            f"the column to {kind} in the file"
+        )
+
+
+def _as_text(values: np.ndarray) -> np.ndarray:
+    """Text of any kind as objects."""
+    if values.dtype.kind == "O" and values.ndim == 1 and any(isinstance(each, bytes) for each in values.tolist()):
+        out = np.empty(len(values), object)
+        out[:] = [each.decode(errors="replace") if isinstance(each, bytes) else each for each in values.tolist()]
+        return out
+    if values.dtype.kind == "S":
+        return np.char.decode(values, errors="replace").astype(object)
+    return values.astype(object) if values.dtype.kind == "U" else values
+
+
+def empty(values: np.ndarray) -> np.ndarray:
+    """Which rows [N] hold an empty value."""
+    if values.dtype.kind == "O":
+        return np.array([value is None or value != value for value in values.tolist()], bool)
+    if values.dtype.kind == "M":
+        return np.isnat(values)
+    if values.dtype.kind != "f":
+        return np.zeros(len(values), bool)
+    return np.asarray(np.isnan(values).reshape(len(values), -1).any(axis=1))
+
+
+def reads_as_number(value: Any) -> bool:
+    """Whether a value can be read as a number."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _reads_as_date(value: Any) -> bool:
+    try:
+        datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,335 @@
+"""Logs in the shapes that others write, each made here; what was once silently wrong is right, or is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from sapp.core.errors import SappError
+from sapp.data import Dataset, Ledger, load, load_vectors
+from sapp.data.check import check
+from sapp.data.ledger import Kind
+
+
+def frame(lengths: list[int], seed: int = 0) -> dict[str, Any]:
+    """Episodes of these lengths, with successors: every row is known by its first feature."""
+    rng = np.random.default_rng(seed)
+    rows = sum(lengths)
+    last = np.concatenate([np.arange(n) == n - 1 for n in lengths])
+    return {
+        "episode": np.repeat(np.arange(len(lengths)), lengths),
+        "step": np.concatenate([np.arange(n) for n in lengths]),
+        "obs": np.column_stack([np.arange(rows), rng.normal(size=rows)]),
+        "next_obs": np.column_stack([np.arange(rows) + 0.5, rng.normal(size=rows)]),
+        "action": rng.uniform(-1, 1, rows),
+        "reward": rng.normal(size=rows),
+        "last": last,
+    }
+
+
+def parquet(path: Path, table: dict[str, Any]) -> Path:
+    plain = {key: list(value) if np.ndim(value) == 2 else value for key, value in table.items()}
+    pa.parquet.write_table(pa.table(plain), path)
+    return path
+
+
+def accounted(data: Dataset) -> Ledger:
+    """The ledger, which must account for every row."""
+    ledger = Ledger.of(data)
+    assert ledger.rows - ledger.dropped == len(data)
+    return ledger
+
+
+def test_rllib_names_are_known(tmp_path: Path) -> None:
+    lengths = [7, 5, 9, 4]
+    table = frame(lengths)
+    path = parquet(
+        tmp_path / "log.parquet",
+        {
+            "obs": table["obs"], "actions": table["action"], "rewards": table["reward"], "dones": table["last"],
+            "eps_id": table["episode"] * 1000, "new_obs": table["next_obs"], "unroll_id": table["episode"],
+        },
+    )  # fmt: skip
+    data = load_vectors(path)
+    assert data.episode_lengths.tolist() == lengths
+    assert data.terminal.sum() == 4
+    np.testing.assert_array_equal(data.next_observation, table["next_obs"].astype(np.float32))
+    uses = {each.name: each.use for each in accounted(data).columns}
+    assert uses["eps_id"] == "episode"
+    assert uses["new_obs"] == "next_observation 0 to 1"
+    assert uses["unroll_id"] is None
+
+
+@pytest.mark.parametrize(("column", "role"), [("epis_id", "episode"), ("next_obss", "next_observation")])
+def test_a_column_that_looks_like_a_field_is_never_passed_over(tmp_path: Path, column: str, role: str) -> None:
+    table = frame([7, 5])
+    table["terminal"] = table.pop("last")
+    table[column] = table.pop({"episode": "episode", "next_observation": "next_obs"}[role])
+    path = parquet(tmp_path / "log.parquet", table | ({"step2": table.pop("step")} if role == "episode" else {}))
+    with pytest.raises(SappError, match=rf"unknown column '{column}', which looks like {role} .did you mean"):
+        load(path)
+    data = load_vectors(path, columns={role: column})
+    assert data.episode_lengths.tolist() == [7, 5]
+    ignored = load_vectors(path, columns={"ignore": [column, "step2"]})
+    assert [each.note for each in Ledger.of(ignored).unused if each.name == column] == ["ignored, as asked"]
+
+
+def test_with_a_mapping_it_is_warned_of(tmp_path: Path) -> None:
+    table = frame([7, 5])
+    table["terminal"] = table.pop("last")
+    path = parquet(tmp_path / "log.parquet", table)
+    columns = {"observation": "obs", "action": "action", "terminal": "terminal", "scale": "none"}
+    data = load_vectors(path, columns=columns)
+    warned = accounted(data).lines(Kind.WARNING)
+    assert [line.split("'")[1] for line in warned] == ["episode", "step", "next_obs"]
+    assert warned == check(path, columns).warnings[:3]
+
+
+OUTCOME = "patient,visit,heart,dose,outcome\n" + "\n".join(
+    f"{p},{t},{0.1 * t},{0.25 * (t % 4)},{1 if t == 3 else 0}" for p in range(20) for t in range(4)
+)
+
+
+def test_an_outcome_on_the_last_row_is_not_dropped_in_silence(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(OUTCOME + "\n")
+    columns = {
+        "episode": "patient", "time": "visit", "observation": "heart", "action": "dose", "reward": "outcome",
+        "scale": "none",
+    }  # fmt: skip
+    with pytest.raises(SappError, match=r"log\.csv: the last rows of 20 .* 100 % of the reward; .*last_step = 'end'"):
+        load(path, columns=columns)
+    data = load_vectors(path, columns={**columns, "last_step": "end"})
+    assert (len(data), data.num_episodes, data.reward.sum(), data.terminal.sum()) == (80, 20, 20, 20)
+    dropped = load_vectors(path, columns={**columns, "last_step": "drop"})
+    assert dropped.reward.sum() == 0
+    (entry,) = (each for each in accounted(dropped).entries if each.kind is Kind.DROPPED)
+    assert (entry.rows, entry.episodes, entry.reward, entry.asked) == (20, 20, 1.0, True)
+
+
+def test_little_may_be_dropped_and_is_said(tmp_path: Path) -> None:
+    table = frame([300, 300])
+    table["timeout"] = table.pop("last")
+    table["terminal"] = np.zeros(600, bool)
+    del table["next_obs"]
+    data = load_vectors(parquet(tmp_path / "log.parquet", table))
+    assert accounted(data).dropped == 2
+    assert data.episode_lengths.tolist() == [299, 299]
+
+
+@pytest.mark.parametrize("form", ["parquet", "dictionary", "npz"])
+def test_done_at_the_step_limit_is_a_timeout(tmp_path: Path, form: str) -> None:
+    lengths = [20] * 20 + [13]
+    table = frame(lengths)
+    arrays = {
+        "observations": table["obs"], "actions": table["action"], "rewards": table["reward"], "dones": table["last"],
+        "next_observations": table["next_obs"],
+    }  # fmt: skip
+    source: Any = arrays
+    if form == "parquet":
+        source = parquet(tmp_path / "log.parquet", arrays)
+    elif form == "npz":
+        np.savez(tmp_path / "log.npz", **arrays)
+        source = tmp_path / "log.npz"
+    data = load_vectors(source, max_episode_steps=20)
+    assert data.episode_lengths.tolist() == lengths
+    assert (data.terminal.sum(), data.timeout.sum()) == (1, 20)
+    assert "20 rows marked done are time-outs" in accounted(data).lines(Kind.CHANGED)[0]
+
+
+def test_done_beside_terminal_gives_the_timeouts() -> None:
+    table = frame([5, 6, 7])
+    terminal = table["last"] & (table["episode"] == 1)
+    data = load_vectors(
+        {
+            "obs": table["obs"], "next_obs": table["next_obs"], "action": table["action"], "reward": table["reward"],
+            "terminal": terminal, "done": table["last"],
+        }
+    )  # fmt: skip
+    assert np.flatnonzero(data.terminal).tolist() == [10]
+    assert np.flatnonzero(data.timeout).tolist() == [4, 17]
+
+
+NAMES = {
+    "RLlib": ("obs", "actions", "rewards", "terminateds", "truncateds", "new_obs"),
+    "D4RL": ("observations", "actions", "rewards", "terminals", "timeouts", "next_observations"),
+    "Minari": ("observations", "actions", "rewards", "terminations", "truncations", "next_observations"),
+    "Gymnasium": ("obs", "action", "reward", "terminated", "truncated", "next_obs"),
+    "Tianshou": ("obs", "act", "rew", "terminated", "truncated", "obs_next"),
+    "Textbook": ("state", "action", "reward", "terminal", "timeout", "next_state"),
+}
+
+
+@pytest.mark.parametrize("names", NAMES)
+@pytest.mark.parametrize("form", ["dictionary", "npz", "parquet", "csv", "pandas", "polars", "arrow"])
+def test_one_set_of_names_for_every_format(tmp_path: Path, names: str, form: str) -> None:
+    table = frame([7, 5, 9])
+    terminal = table["last"] & (table["episode"] != 1)
+    values = (table["obs"], table["action"], table["reward"], terminal, table["last"] & ~terminal, table["next_obs"])
+    arrays = dict(zip(NAMES[names], values, strict=True))
+    data = load_vectors(in_form(arrays, form, tmp_path))
+    assert np.flatnonzero(data.terminal).tolist() == [6, 20]
+    assert np.flatnonzero(data.timeout).tolist() == [11]
+    np.testing.assert_array_equal(data.observation, table["obs"].astype(np.float32))
+    np.testing.assert_array_equal(data.next_observation, table["next_obs"].astype(np.float32))
+    np.testing.assert_array_equal(data.reward, table["reward"].astype(np.float32))
+    np.testing.assert_array_equal(data.action[:, 0], table["action"].astype(np.float32))
+    assert [each.name for each in accounted(data).unused] == []
+
+
+def in_form(arrays: dict[str, Any], form: str, folder: Path) -> Any:
+    """The arrays as a source of some kind."""
+    if form == "dictionary":
+        return arrays
+    if form == "npz":
+        np.savez(folder / "log.npz", **arrays)
+        return folder / "log.npz"
+    flat = {}
+    for key, value in arrays.items():
+        flat |= {f"{key}_{i}": value[:, i] for i in range(value.shape[1])} if np.ndim(value) == 2 else {key: value}
+    if form == "csv":
+        rows = zip(*(np.asarray(value).tolist() for value in flat.values()), strict=True)
+        text = [",".join(flat), *(",".join(map(repr, row)) for row in rows)]
+        (folder / "log.csv").write_text("\n".join(text).replace("True", "true").replace("False", "false") + "\n")
+        return folder / "log.csv"
+    if form == "parquet":
+        return parquet(folder / "log.parquet", arrays)
+    if form == "arrow":
+        return pa.table(flat)
+    if importlib.util.find_spec(form) is None:
+        pytest.skip(f"{form} is not installed")
+    return importlib.import_module(form).DataFrame(flat)
+
+
+def steps(**more: Any) -> dict[str, Any]:
+    table = frame([6, 6])
+    return {
+        "episode": table["episode"], "obs": table["obs"], "next_obs": table["next_obs"], "action": table["action"],
+        "reward": table["reward"], "terminal": table["last"], **more,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, bool])
+@pytest.mark.parametrize("form", ["dictionary", "npz", "parquet", "arrow"])
+def test_whole_numbers_are_choices_unless_said_otherwise(tmp_path: Path, kind: type, form: str) -> None:
+    source = in_form(steps(action=np.array([0, 1] * 6).astype(kind)), form, tmp_path)
+    assert load_vectors(source).num_actions == 2
+    assert "taken as 2 choices" in " ".join(Ledger.of(load_vectors(source)).lines(Kind.READ))
+    assert load_vectors(source, columns={"action_kind": "continuous"}).num_actions is None
+    assert load_vectors(source, action_low=0, action_high=1).action_high.tolist() == [1]
+
+
+def test_whole_numbers_that_are_no_choices_are_asked_about() -> None:
+    with pytest.raises(SappError, match=r"whole numbers from -3 to 9000: give action_kind = 'continuous'"):
+        load(steps(action=np.array([-3, 9000] * 6)))
+
+
+def test_codes_of_numbers_and_words_are_choices(tmp_path: Path) -> None:
+    data = load_vectors(parquet(tmp_path / "log.parquet", steps(action=["1", "2", "stop"] * 4)))
+    assert data.action_labels == ("1", "2", "stop")
+    assert data.action[:3].tolist() == [0, 1, 2]
+
+
+def test_several_columns_of_choices_are_one_choice(tmp_path: Path) -> None:
+    table = steps(**{"heater": ["low", "high"] * 6, "valve": [0, 0, 1] * 4})
+    del table["action"]
+    data = load_vectors(parquet(tmp_path / "log.parquet", table), columns={"action": ["heater", "valve"]})
+    assert data.action_labels == (
+        "heater=high, valve=0", "heater=high, valve=1", "heater=low, valve=0", "heater=low, valve=1",
+    )  # fmt: skip
+    assert data.action[:6].tolist() == [2, 0, 3, 0, 2, 1]
+
+
+def test_features_in_words_become_ones_and_zeros(tmp_path: Path) -> None:
+    path = parquet(tmp_path / "log.parquet", steps(obs=None, ward=["icu", "er"] * 6, heart=np.arange(12.0)) | {
+        "obs": np.arange(12.0), "next_obs": np.arange(12.0)})  # fmt: skip
+    columns = {"observation": ["heart", "ward"], "action": "action", "terminal": "terminal", "episode": "episode"}
+    with pytest.raises(SappError, match=r"'ward' is 'icu' at row 0, not a number; .*one_hot = \['ward'\]"):
+        load(path, columns=columns)
+    data = load_vectors(path, columns={**columns, "one_hot": "ward", "scale": "none"})
+    assert data.observation[:2].tolist() == [[0, 0, 1], [1, 1, 0]]
+    assert {each.name: each.use for each in Ledger.of(data).used}["ward"] == "observation 1 to 2"
+
+
+def test_one_row_episodes(tmp_path: Path) -> None:
+    """As in logs of recommendations: a context, a choice, its probability, a click."""
+    rng = np.random.default_rng(0)
+    table = {
+        "context_0": rng.normal(size=50), "context_1": rng.normal(size=50), "item": rng.integers(0, 4, 50),
+        "click": rng.integers(0, 2, 50), "pscore": np.full(50, 0.25),
+    }  # fmt: skip
+    columns = {"observation": ["context_0", "context_1"], "action": "item", "reward": "click", "scale": "none"}
+    path = parquet(tmp_path / "log.parquet", table)
+    with pytest.raises(SappError, match="one_row_episodes = true if every row is an episode"):
+        load(path, columns=columns)
+    data = load_vectors(path, columns={**columns, "one_row_episodes": True, "probability": "pscore"})
+    assert (data.num_episodes, data.terminal.sum(), data.num_actions) == (50, 50, 4)
+    np.testing.assert_allclose(data.extras["log_prob"], np.log(0.25))
+    assert data.reward.sum() == table["click"].sum()
+
+
+def test_probabilities_are_no_log_probabilities(tmp_path: Path) -> None:
+    table = steps(action=np.array([0, 1] * 6), chance=np.full(12, 0.5))
+    with pytest.raises(SappError, match="at most 0; if these are probabilities, map them as probability"):
+        load(table, columns={"log_prob": "chance"})
+    data = load_vectors(table, columns={"probability": "chance"})
+    np.testing.assert_allclose(data.extras["log_prob"], np.log(0.5))
+    with pytest.raises(SappError, match=r"'chance' is -1\.5 at row 0, but probabilities are above 0"):
+        load({**table, "chance": np.full(12, -1.5)}, columns={"probability": "chance"})
+
+
+def test_outliers_do_not_become_the_bounds(tmp_path: Path) -> None:
+    table = frame([500, 500])
+    table["terminal"] = table.pop("last")
+    table["action"][17] = 8000
+    path = parquet(tmp_path / "log.parquet", table)
+    with pytest.raises(SappError, match=r"to 8000, but 99 % of it lies within .* would become the bounds"):
+        load(path)
+    data = load_vectors(path, columns={"action_low": -1, "action_high": 1, "clip_actions": True})
+    assert data.action[17] == 1
+    assert "actions of 1 rows lay beyond the bounds and were clipped" in Ledger.of(data).lines()
+
+
+def test_cells_with_line_breaks(tmp_path: Path) -> None:
+    remark = "two\nlines" * 2_000  # more than a block of the reader in all
+    lines = [f'{i // 5},{i},{0.5},{i},{int(i % 5 == 4)},"{remark}"' for i in range(200)]
+    (tmp_path / "log.csv").write_text("episode,obs_0,action,reward,terminal,remark\n" + "\n".join(lines) + "\n")
+    data = load_vectors(tmp_path / "log.csv")
+    assert data.reward.tolist() == list(range(200))
+    assert "some cells in quotes hold line breaks: read as such" in Ledger.of(data).lines()
+
+
+def test_columns_count_for_dictionaries() -> None:
+    table = steps()
+    table["gain"] = -table["reward"]
+    data = load_vectors(table, columns={"reward": "gain"})
+    np.testing.assert_array_equal(data.reward, -table["reward"].astype(np.float32))
+
+
+def test_a_reward_that_is_one_everywhere_can_be_learned_from() -> None:
+    table = frame([9, 4])
+    data = {"obs": table["obs"], "next_obs": table["next_obs"], "action": table["action"], "reward": np.ones(13),
+            "terminal": table["last"]}  # fmt: skip
+    page = " ".join(check(data).warnings)
+    assert "nothing to learn" not in page
+    assert "what differs is how long episodes last" in page
+    page = " ".join(check({**data, "terminal": np.zeros(13)}).warnings)
+    assert "there is nothing to learn from it" in page
+
+
+def test_d4rls_ant_asks_for_no_physics(tmp_path: Path) -> None:
+    import h5py
+
+    table = frame([5, 6])
+    with h5py.File(tmp_path / "ant_medium-v2.hdf5", "w") as file:
+        for key, value in {"observations": table["obs"], "actions": table["action"], "rewards": table["reward"],
+                           "terminals": table["last"], "next_observations": table["next_obs"]}.items():  # fmt: skip
+            file[key] = value
+    data = load_vectors(tmp_path / "ant_medium-v2.hdf5")
+    assert (data.name, data.physics) == ("ant-medium-v2", None)
