@@ -45,7 +45,7 @@ D4RL_RETURNS = {
 """Mean and standard deviation of the episode returns in D4RL v2's files, as Decision Transformer's logs give them."""
 
 D4RL_ESTIMATES = {"halfcheetah-full-replay": 6780.0, "hopper-full-replay": 843.0, "walker2d-full-replay": 1934.0}
-"""Guesses of the mean returns of the three files for which nobody has published one: up to its medium policy the buffer
+"""Guesses of the mean returns of the three files for which we found none published: up to its medium policy the buffer
 is D4RL's medium-replay, and what follows, in the episodes that are left, has a mean reward per step halfway between
 those of D4RL's medium and of its expert. From one of these to the other: a third either way for halfcheetah, 5 % for
 hopper, 15 % for walker2d."""

@@ -75,7 +75,7 @@ def markdown(table: Mapping[str, Row]) -> str:
     published = [name for name in table if name in D4RL_RETURNS]
     met = sum(is_near(name, table[name]["return_mean"]) for name in published)
     last = f"Mean return within {100 * TOLERANCE:.0f} % of D4RL's published one: {met} of {len(published)}."
-    return "\n".join([*lines, "", f"{last} ≈: nobody has published it; an estimate, which counts for nothing."])
+    return "\n".join([*lines, "", f"{last} ≈: none is published that we found; an estimate, not counted."])
 
 
 def is_near(name: str, mean_return: float) -> bool:
