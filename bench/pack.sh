@@ -21,7 +21,8 @@ if [ "$what" = peer ]; then
     "$python" -m pip install --quiet --no-deps --target "$folder/site" gym==0.26.2
 else
     fetch -c "$here/constraints.txt" equinox optax jaxtyping wadler-lindig absl-py typing-extensions mujoco mujoco-core glfw \
-        gymnasium farama-notifications cloudpickle ale-py safetensors rich markdown-it-py mdurl pygments typer annotated-doc shellingham
+        gymnasium farama-notifications cloudpickle ale-py safetensors rich markdown-it-py mdurl pygments typer annotated-doc shellingham \
+        pydantic pydantic-core annotated-types typing-inspection h5py filelock jinja2 markupsafe
     fetch click chex toolz etils
     touch "$folder/site/imageio.py"  # gymnasium's renderer imports it; nothing here renders
 fi

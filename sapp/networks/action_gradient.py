@@ -49,7 +49,7 @@ def _forward(precision: Precision, layers: Layers, state: Array, action: Array) 
     hidden = [jnp.concatenate([state, action], axis=-1)]
     for layer in inner:
         hidden.append(jax.nn.relu(layer(hidden[-1], precision)))
-    value = head.output(hidden[-1])[..., 0]
+    value = head.output(hidden[-1], precision)[..., 0]
     back = [_where_on(hidden[-1], jnp.broadcast_to(head.weight[:, 0], hidden[-1].shape))]
     for layer, below in zip(inner[:0:-1], hidden[-2:0:-1], strict=True):
         back.append(_where_on(below, matmul(back[-1], layer.weight.T, precision)))

@@ -26,14 +26,15 @@ def split_heads(output: Array, heads: int) -> Array:
 
 
 class Scores(eqx.Module):
-    """A linear head on features [B, F], in float32."""
+    """A linear head on features [B, F]."""
 
     linear: Linear
     heads: int = eqx.field(static=True)
+    precision: Precision = eqx.field(static=True)
 
     def many(self, features: Array) -> Array:
         """Every head's scores [B, n, K]."""
-        return split_heads(self.linear.output(features), self.heads)
+        return split_heads(self.linear.output(features, self.precision), self.heads)
 
     def __call__(self, features: Array) -> Array:
         """Scores [B, n]: the mean over heads."""

@@ -182,7 +182,7 @@ class ConvScores(eqx.Module):
             raise SappError("ConvScores: the observations are vectors, not frames; use MLPScores")
         encoder_key, head_key = jax.random.split(key)
         head = Linear(head_key, self.features, spec.action_size * heads)
-        return ImageScores(self.encoder(encoder_key, spec.frame), Scores(head, heads))
+        return ImageScores(self.encoder(encoder_key, spec.frame), Scores(head, heads, resolve(self.precision)))
 
 
 class DefaultScores(eqx.Module):

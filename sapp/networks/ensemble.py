@@ -141,7 +141,7 @@ def hooked(mlp: MLP, state: Array, action: Array, after: Callable[[Array, int], 
     x = side_by_side(state, action)
     for number, layer in enumerate(mlp.layers[:-1]):
         x = after(jax.nn.relu(layer(x, mlp.precision)), number)
-    return mlp.layers[-1].output(x)[..., 0]
+    return mlp.layers[-1].output(x, mlp.precision)[..., 0]
 
 
 def side_by_side(state: Array, action: Array) -> Array:

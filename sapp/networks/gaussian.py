@@ -97,7 +97,8 @@ class GaussianActor(eqx.Module):
     def heads(self, state: Array) -> tuple[Array, Array]:
         """Outputs of the two heads at states [B, S], float32 [B, A] each."""
         features = jax.nn.relu(self.trunk(state))
-        return self.mean.output(features), self.log_std.output(features)
+        precision = self.trunk.precision
+        return self.mean.output(features, precision), self.log_std.output(features, precision)
 
     def __call__(self, state: Array) -> TanhGaussian:
         """Distribution over actions at states [B, S]."""

@@ -12,7 +12,7 @@ from jax import Array
 
 from sapp.core.backend import on_cuda
 from sapp.core.errors import SappError
-from sapp.core.precision import Precision, matmul, resolve
+from sapp.core.precision import Precision, last_product, matmul, resolve
 
 Start = Literal["torch", "he"]
 """How a layer begins: weight and bias uniform in ±1/√fan_in, as PyTorch has it; or weights in ±√6/√fan_in and no bias,
@@ -37,13 +37,13 @@ class Linear(eqx.Module):
         """Apply to the last axis of ``x``."""
         return matmul(x, self.weight, precision) + self.bias
 
-    def output(self, x: Array) -> Array:
-        """Apply as a network's last layer, whose products are float32 whatever the hidden layers' are."""
-        return self(x, "float32")
+    def output(self, x: Array, precision: Precision) -> Array:
+        """Apply as a network's last layer; a value, its only output, is computed in float32."""
+        return last_product(x, self.weight, precision) + self.bias
 
 
 class MLP(eqx.Module):
-    """ReLU network; its last layer is float32 whatever the precision of the hidden ones.
+    """ReLU network; the last layer of one with a single output is float32 whatever the precision.
 
     ``scale`` shrinks the initial weights of the last layer, ``bias`` (if given) sets its initial bias. ``halves`` lets
     float32 be computed by half-precision products where that is faster and as exact; then it is differentiable once.
@@ -88,7 +88,7 @@ class MLP(eqx.Module):
             return perceptron(layers, x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], -1)
         for layer in self.layers[:-1]:
             x = jax.nn.relu(layer(x, self.precision))
-        return self.layers[-1](x, self.precision) if self.trunk else self.layers[-1].output(x)
+        return self.layers[-1](x, self.precision) if self.trunk else self.layers[-1].output(x, self.precision)
 
 
 def _suits_halves(inputs: int, hidden: tuple[int, ...], outputs: int) -> bool:
@@ -135,7 +135,7 @@ class StateActionNetwork(eqx.Module):
         x = jax.nn.relu((of_state + first.bias)[:, None, :] + of_action)
         for layer in rest[:-1]:
             x = jax.nn.relu(layer(x, precision))
-        return rest[-1].output(x)[..., 0]
+        return rest[-1].output(x, precision)[..., 0]
 
 
 def ensemble(network: StateActionNetwork, state: Array, action: Array) -> Array:

@@ -58,7 +58,8 @@ def rows_of(folder: Path) -> list[Row]:
         precision, dataset, seed = row["member"].split("/")
         step = int(row["step"])
         score = played.get((row["member"], step))
-        found.append(Row(dataset, int(seed), precision, step, float(row["critic/value"]), float(row["critic/td"]), score))
+        value, td = float(row["critic/value"]), float(row["critic/td"])
+        found.append(Row(dataset, int(seed), precision, step, value, td, score))
     return found
 
 
@@ -115,9 +116,11 @@ def agreement(rows: Sequence[Row], reference: str = "float32", other: str = "mix
         tds = [np.array([row.td for row in of[name]]) for name in (reference, other)]
         found.append(
             Agreement(
-                dataset, (values[0].mean(), values[1].mean()), (tds[0].mean(), tds[1].mean()),
+                dataset,
+                (values[0].mean(), values[1].mean()),
+                (tds[0].mean(), tds[1].mean()),
                 (np.abs(values[0]).max(), np.abs(values[1]).max()),
-            )  # fmt: skip
+            )
         )
     return found
 

@@ -96,7 +96,7 @@ def test_members_and_precisions_agree() -> None:
         alone = jax.tree.map(lambda leaf, i=i: leaf[i], networks)
         np.testing.assert_allclose(together[i], score(alone, stacks[i]), rtol=1e-5, atol=1e-6)
     full = jax.tree.map(lambda leaf: leaf[0], networks)
-    half = ImageScores(Encoder(full.encoder.layers, full.encoder.dense, "tf32"), Scores(full.head.linear, 1))
+    half = ImageScores(Encoder(full.encoder.layers, full.encoder.dense, "tf32"), Scores(full.head.linear, 1, "tf32"))
     exact, rounded = score(full, stacks[0]), score(half, stacks[0])
     assert rounded.dtype == jnp.float32
     np.testing.assert_allclose(rounded, exact, atol=1e-3)

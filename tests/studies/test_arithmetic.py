@@ -35,9 +35,9 @@ def test_both_precisions_train_from_one_start_and_are_compared(tmp_path: Path, m
 
 def test_the_last_third_is_compared() -> None:
     rows = [
-        Row("d", seed, precision, step, value * (1.0 if step > 200 else 9.0), 4.0 if precision == "mixed" else 5.0, None)
+        Row("d", seed, precision, step, value * (1.0 if step > 200 else 9.0), td, None)
         for seed in (0, 1)
-        for precision, value in (("float32", 100.0), ("mixed", 101.0))
+        for precision, value, td in (("float32", 100.0, 5.0), ("mixed", 101.0, 4.0))
         for step in (100, 200, 250, 300)
     ]
     (found,) = agreement(rows)
