@@ -9,8 +9,8 @@ from sapp.core.files import write_text
 from sapp.report.content import Content, content
 from sapp.report.figures import draw
 from sapp.report.page import page
-from sapp.report.records import read
 from sapp.report.report_tables import slug, write_all
+from sapp.report.sources import read
 
 
 def report(

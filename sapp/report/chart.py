@@ -1,13 +1,17 @@
-"""Line charts as inline SVG: colours come from the page's style, so that they follow light and dark mode."""
+"""Line charts as inline SVG: where everything lies; templates/chart.svg draws it, in colours of the page's style."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from typing import Any
 
-from sapp.report.score_summary import Curve
+from markupsafe import Markup
+
+from sapp.core.statistics import Values
+from sapp.report.curves import Curve
+from sapp.report.rendering import render
 
 WIDTH, HEIGHT = 640, 340
 LEFT, RIGHT, TOP, BOTTOM = 74, 24, 16, 46
@@ -18,8 +22,21 @@ STROKES = ("", "7 3", "2 3", "9 3 2 3", "4 2")
 
 
 @dataclass(frozen=True)
+class Reference:
+    """A level to compare curves with: what it is called, and the variant whose colour it has, if any."""
+
+    label: str
+    value: float
+    variant: str = ""
+
+
+@dataclass(frozen=True)
 class Chart:
-    """A chart: its curves, its words, and the place of each column in the palette."""
+    """A chart: its curves, its words, and the place of each variant in the palette.
+
+    ``intervals`` says that bands are intervals, which may reach far beyond what was seen: those are cut off at the
+    frame, while ranges of what was seen are always shown whole.
+    """
 
     title: str
     x_label: str
@@ -27,8 +44,13 @@ class Chart:
     curves: Sequence[Curve]
     palette: Sequence[str]
     log_y: bool = False
-    references: Sequence[tuple[str, float]] = field(default_factory=tuple)
-    description: str = ""
+    references: Sequence[Reference] = field(default_factory=tuple)
+    intervals: bool = False
+
+
+def place(palette: Sequence[str], variant: str) -> int:
+    """The number of a variant's colour; grey for whoever has none."""
+    return list(palette).index(variant) % 12 if variant in palette else 11
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
@@ -68,85 +90,83 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def svg(chart: Chart, identity: str) -> str:
+def svg(chart: Chart, identity: str) -> Markup:
     """The chart as an <svg> element; every point carries its numbers for the page's pointer read-out."""
     curves = [curve for curve in chart.curves if len(curve.steps)]
     if not curves:
-        return ""
-    x_low, x_high = min(c.steps.min() for c in curves), max(c.steps.max() for c in curves)
-    values = [v for c in curves for part in (c.low, c.high, c.mean) for v in part.tolist() if math.isfinite(v)]
-    values += [value for _, value in chart.references]
-    log = chart.log_y and min(values) > 0
-    scale = math.log10 if log else float
-    y_low, y_high = scale(min(values)), scale(max(values))
-    margin = 0.05 * (y_high - y_low) or 0.5
-    y_low, y_high = y_low - margin, y_high + margin
+        return Markup("")
+    frame = _Frame(chart, curves)
+    across = ticks(frame.x_low, frame.x_high)
+    up = _decades(frame.y_low, frame.y_high) if frame.log else ticks(frame.y_low, frame.y_high)
+    highest = max((each.value for each in chart.references), default=0.0)
+    told = "; ".join(f"{curve.variant} ends at {curve.mean[-1]:.4g}" for curve in curves)
+    return render(
+        "chart.svg", chart=chart, identity=identity, width=WIDTH, height=HEIGHT, left=LEFT, right=WIDTH - RIGHT,
+        top=TOP, bottom=HEIGHT - BOTTOM, middle=(LEFT + WIDTH - RIGHT) / 2, centre=(TOP + HEIGHT - BOTTOM) / 2,
+        x_ticks=[(frame.x(value), number(value)) for value in across],
+        y_ticks=[(frame.y(value), number(value)) for value in up],
+        references=[
+            # the highest is named above its line, others below theirs
+            (each, frame.y(each.value), place(chart.palette, each.variant), 4 if each.value == highest else -13)
+            for each in chart.references
+        ],
+        series=[_series(curve, place(chart.palette, curve.variant), frame) for curve in curves],
+        description=f"{chart.y_label} against {chart.x_label}. {told}.",
+    )  # fmt: skip
 
-    def x(value: float) -> float:
-        share = (value - x_low) / (x_high - x_low) if x_high > x_low else 0.5
+
+class _Frame:
+    """Where values lie on the picture."""
+
+    def __init__(self, chart: Chart, curves: Sequence[Curve]) -> None:
+        self.x_low = float(min(curve.steps.min() for curve in curves))
+        self.x_high = float(max(curve.steps.max() for curve in curves))
+        means = _finite(curve.mean for curve in curves)
+        bands = _finite(part for curve in curves for part in (curve.low, curve.high))
+        fixed = means + [each.value for each in chart.references]
+        self.log = chart.log_y and min(fixed + bands) > 0
+        self.scale: Place = math.log10 if self.log else float
+        low, high = self.scale(min(fixed)), self.scale(max(fixed))
+        if bands:
+            room = 0.5 * (high - low) if chart.intervals and high > low else math.inf
+            low = min(low, max(self.scale(min(bands)), low - room))
+            high = max(high, min(self.scale(max(bands)), high + room))
+        margin = 0.05 * (high - low) or 0.5
+        self.y_low, self.y_high = low - margin, high + margin
+
+    def x(self, value: float) -> float:
+        """From left to right."""
+        share = (value - self.x_low) / (self.x_high - self.x_low) if self.x_high > self.x_low else 0.5
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
-    def y(value: float) -> float:
-        share = (scale(max(value, 1e-300) if log else value) - y_low) / (y_high - y_low)
+    def y(self, value: float) -> float:
+        """From the bottom up."""
+        share = (self.scale(max(value, 1e-300) if self.log else value) - self.y_low) / (self.y_high - self.y_low)
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
-    parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{identity}-t {identity}-d" class="chart">',
-        f'<title id="{identity}-t">{escape(chart.title)}</title>',
-        f'<desc id="{identity}-d">{escape(chart.description or _described(chart, curves))}</desc>',
-    ]
-    for value in _decades(y_low, y_high) if log else ticks(y_low, y_high):
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value)}" y2="{y(value)}"/>')
-        parts.append(f'<text class="tick" x="{LEFT - 8}" y="{y(value) + 4}" text-anchor="end">{number(value)}</text>')
-    for value in ticks(float(x_low), float(x_high)):
-        parts.append(
-            f'<text class="tick" x="{x(value)}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{number(value)}</text>'
-        )
-    parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{HEIGHT - BOTTOM}" y2="{HEIGHT - BOTTOM}"/>')
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(
-        f'<text class="label" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{escape(chart.x_label)}</text>'
-    )
-    centre = (TOP + HEIGHT - BOTTOM) / 2
-    parts.append(
-        f'<text class="label" transform="translate(14 {centre}) rotate(-90)" text-anchor="middle">'
-        f"{escape(chart.y_label)}</text>"
-    )
-    highest = max((value for _, value in chart.references), default=0.0)
-    for name, value in chart.references:
-        below = 4 if value == highest else -13  # the highest is named above its line, others below theirs
-        parts.append(
-            f'<g class="reference" data-method="{escape(name)}"><line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(value)}" '
-            f'y2="{y(value)}" style="stroke:var(--c{_place(chart, name)})"/>'
-            f'<text x="{LEFT + 4}" y="{y(value) - below}">the paper\'s {escape(name)}: {value:g}</text></g>'
-        )
-    for curve in curves:
-        parts.append(_curve(curve, _place(chart, curve.column), x, y))
-    return "".join(parts) + "</svg>"
+
+def _finite(parts: Iterable[Values]) -> list[float]:
+    return [value for part in parts for value in part.tolist() if math.isfinite(value)]
 
 
-def _curve(curve: Curve, place: int, x: Place, y: Place) -> str:
-    steps, name = curve.steps.tolist(), escape(curve.column)
-    lower = [f"{x(s)},{y(v)}" for s, v in zip(steps, curve.low.tolist(), strict=True)]
-    upper = [f"{x(s)},{y(v)}" for s, v in zip(steps, curve.high.tolist(), strict=True)]
-    line = " ".join(f"{x(s)},{y(v)}" for s, v in zip(steps, curve.mean.tolist(), strict=True))
-    dash = STROKES[(place // 4) % len(STROKES)]
-    style = f"--c:var(--c{place})" + (f";stroke-dasharray:{dash}" if dash else "")
-    parts = [f'<g class="series" data-method="{name}" style="{style}">']
-    if len(steps) > 1:
-        parts.append(f'<polygon class="band" points="{" ".join(upper + lower[::-1])}"/>')
-    parts.append(f'<polyline class="line" points="{line}"/>')
-    radius = 3 if len(steps) <= 40 else 0  # many points make a line of their own; they still answer the pointer
-    for step, mean, low, high in zip(steps, curve.mean.tolist(), curve.low.tolist(), curve.high.tolist(), strict=True):
-        told = f"{curve.column}, {step:,.0f}: {mean:.4g} ({low:.4g} to {high:.4g})"
-        parts.append(f'<circle class="dot" cx="{x(step)}" cy="{y(mean)}" r="{radius}" data-told="{escape(told)}"/>')
-    return "".join(parts) + "</g>"
+def _series(curve: Curve, colour: int, frame: _Frame) -> dict[str, Any]:
+    rows = list(zip(*(part.tolist() for part in (curve.steps, curve.mean, curve.low, curve.high)), strict=True))
+    band = [row for row in rows if math.isfinite(row[2]) and math.isfinite(row[3])]
+    edge = [(step, high) for step, _, _, high in band] + [(step, low) for step, _, low, _ in reversed(band)]
+    dots = []
+    for step, mean, low, high in rows:
+        interval = f" ({low:.4g} to {high:.4g})" if math.isfinite(low) else ""
+        dots.append((frame.x(step), frame.y(mean), f"{curve.variant}, {step:,.0f}: {mean:.4g}{interval}"))
+    return {
+        "variant": curve.variant,
+        "colour": colour,
+        "dash": STROKES[(colour // 4) % len(STROKES)],
+        "band": _points(edge, frame) if len(band) > 1 else "",
+        "line": _points([(step, mean) for step, mean, _, _ in rows], frame),
+        "radius": 3 if len(rows) <= 40 else 0,  # many points make a line of their own; they still answer the pointer
+        "dots": dots,
+    }
 
 
-def _place(chart: Chart, column: str) -> int:
-    return list(chart.palette).index(column) % 12 if column in chart.palette else 11
-
-
-def _described(chart: Chart, curves: Sequence[Curve]) -> str:
-    ends = "; ".join(f"{curve.column} ends at {curve.mean[-1]:.4g}" for curve in curves)
-    return f"{chart.y_label} against {chart.x_label}. {ends}."
+def _points(pairs: Sequence[tuple[float, float]], frame: _Frame) -> str:
+    return " ".join(f"{frame.x(step)},{frame.y(value)}" for step, value in pairs)

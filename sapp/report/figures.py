@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sapp.core.files import write_aside
-from sapp.report.chart import Chart
+from sapp.report.chart import Chart, place
 
 STYLES = ("-", "--", ":", "-.")
 COLOURS = (
@@ -23,13 +23,13 @@ def draw(chart: Chart, path: Path) -> list[Path]:
     figure = Figure(figsize=(5.2, 3.4), layout="constrained")
     axes: Any = figure.subplots()
     for curve in chart.curves:
-        place = list(chart.palette).index(curve.column) if curve.column in chart.palette else 11
-        colour, style = COLOURS[place % 12], STYLES[(place // 4) % 4]
-        axes.plot(curve.steps, curve.mean, style, color=colour, label=curve.column, linewidth=1.4)
+        number = place(chart.palette, curve.variant)
+        colour, style = COLOURS[number], STYLES[(number // 4) % 4]
+        axes.plot(curve.steps, curve.mean, style, color=colour, label=curve.variant, linewidth=1.4)
         axes.fill_between(curve.steps, curve.low, curve.high, color=colour, alpha=0.13, linewidth=0)
-    for name, value in chart.references:
-        place = list(chart.palette).index(name) if name in chart.palette else 11
-        axes.axhline(value, color=COLOURS[place % 12], linestyle=(0, (1, 3)), linewidth=1)
+    for each in chart.references:
+        colour = COLOURS[place(chart.palette, each.variant)]
+        axes.axhline(each.value, color=colour, linestyle=(0, (1, 3)), linewidth=1)
     if chart.log_y and all((curve.low > 0).all() for curve in chart.curves):
         axes.set_yscale("log")
     axes.set_title(chart.title, fontsize=9)

@@ -1,24 +1,17 @@
-"""What a report is made from: results stores, files of scores and run folders, read into one form."""
+"""What a report is made from: everything recorded of each member, one member per variant, dataset and seed."""
 
 from __future__ import annotations
 
-import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from sapp.core.errors import SappError
-from sapp.data.normalised_scores import base_name, normalized_score
-from sapp.experiments.store import Store
-from sapp.runs import metric_tables as tables
-
-Values = npt.NDArray[np.float64]
-SCORE_COLUMNS = ("method", "dataset", "seed", "step", "returns")
+Played = Mapping[int, float]
+"""What each episode of an evaluation scored, by its number."""
 
 
 @dataclass(frozen=True)
@@ -26,273 +19,123 @@ class Member:
     """One trained learner and everything recorded of it.
 
     Attributes:
-        column: the method, as tables name it.
+        variant: the method, as tables name it.
         dataset: by name.
         seed: of the learner.
         run: its key in the store, or folder and name.
         unit: "score" (0 random, 100 expert) or "return".
-        evaluations: of each episode, by step of the last phase.
+        evaluations: by step of the last phase, what each episode scored, by its number.
+        starts: what the start states of episodes depend on; two members with the same play episode e from one state.
         metrics: (step, value) by name.
         events: (step, what happened).
         algorithm: hyper-parameters.
         facts: about the data, the protocol and the versions.
+        stamp: when it was last written, to tell the newest of two.
     """
 
-    column: str
+    variant: str
     dataset: str
     seed: int
     run: str
     unit: str
-    evaluations: Mapping[int, Values]
+    evaluations: Mapping[int, Played]
+    starts: Hashable
     metrics: Mapping[str, Sequence[tuple[int, float]]]
     events: Sequence[tuple[int, str]]
     algorithm: Mapping[str, Any]
     facts: Mapping[str, Any]
+    stamp: float = 0.0
+
+    def mean(self, step: int, episodes: Iterable[int] | None = None) -> float:
+        """Mean over the episodes of an evaluation, or over some of them."""
+        played = self.evaluations[step]
+        return float(np.mean([played[episode] for episode in sorted(played if episodes is None else episodes)]))
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Members that belong in one table."""
+    """Members that belong in one table.
+
+    Attributes:
+        name: such as "table1".
+        scale: "smoke", "small" or "paper"; empty for run folders.
+        title: of the section.
+        question: that it answers.
+        focus: the variant that the others are compared with.
+        variants: in the order of the tables.
+        datasets: in the order of the paper.
+        members: at most one per variant, dataset and seed.
+        source: where they were read.
+        notes: what was done to the members while reading them, in words.
+        timings: rows of how long training took.
+        videos: animated pictures of policies.
+    """
 
     name: str
+    scale: str
     title: str
     question: str
     focus: str
-    columns: tuple[str, ...]
+    variants: tuple[str, ...]
     datasets: tuple[str, ...]
     members: tuple[Member, ...]
     source: str
+    notes: tuple[str, ...] = ()
     timings: Sequence[Mapping[str, str]] = field(default_factory=tuple)
     videos: Sequence[Path] = field(default_factory=tuple)
 
-    def of(self, dataset: str, column: str) -> list[Member]:
-        """Members of a cell, by seed."""
+    def of(self, dataset: str, variant: str) -> list[Member]:
+        """Members of a variant on a dataset, by seed."""
         return sorted(
-            (each for each in self.members if (each.dataset, each.column) == (dataset, column)),
+            (each for each in self.members if (each.dataset, each.variant) == (dataset, variant)),
             key=lambda each: each.seed,
         )
 
 
-def read(sources: Sequence[str | Path]) -> list[Experiment]:
-    """Experiments of stores and files of scores, then all run folders together as one more."""
-    found: list[Experiment] = []
-    folders: list[Path] = []
-    for source in map(Path, sources):
-        if source.is_dir():
-            inside = [source] if (source / "config.json").is_file() else _run_folders(source)
-            stores = sorted(source.glob("*.sqlite")) if not (source / "config.json").is_file() else []
-            for store in stores:
-                found += from_store(store)
-            if not stores:
-                if not inside:
-                    raise SappError(f"{source}: neither a run folder nor a folder with runs or a results store")
-                folders += inside
-        elif source.suffix == ".csv" and source.is_file():
-            found.append(from_scores(source))
-        elif source.is_file():
-            found += from_store(source)
-        else:
-            raise SappError(f"{source}: no such file or folder; give a results store or run folders")
-    if folders:
-        found.append(from_runs(folders))
-    if not any(experiment.members for experiment in found):
-        raise SappError(f"{sources[0] if sources else 'report'}: no finished runs to report on")
-    return [experiment for experiment in found if experiment.members]
-
-
-def _run_folders(folder: Path) -> list[Path]:
-    found = [*folder.glob("*/config.json"), *folder.glob("*/joint/config.json")]
-    return sorted(file.parent for file in found if (file.parent / "evaluations.csv").is_file())
-
-
-def from_store(path: Path) -> list[Experiment]:
-    """All experiments of a store."""
-    with Store(path) as store:
-        rows = {name: store.rows(name) for name in ("experiments", "cells", "runs", "evaluations", "metrics", "events")}
-        timings = _csv(store.timings_path)
-    evaluations: dict[str, dict[int, list[tuple[int, float, float | None]]]] = {}
-    for row in rows["evaluations"]:
-        by_step = evaluations.setdefault(row["run"], {})
-        by_step.setdefault(row["step"], []).append((row["episode"], row["return"], row["score"]))
-    metrics: dict[str, dict[str, list[tuple[int, float]]]] = {}
-    for row in rows["metrics"]:
-        for name, value in json.loads(row["values"]).items():
-            if value is not None:
-                metrics.setdefault(row["run"], {}).setdefault(name, []).append((row["step"], value))
-    events: dict[str, list[tuple[int, str]]] = {}
-    for row in rows["events"]:
-        events.setdefault(row["run"], []).append((row["step"], row["event"]))
-    runs = {row["run"]: row for row in rows["runs"]}
-    found = []
-    for head in rows["experiments"]:
-        cells = [
-            row for row in rows["cells"] if (row["experiment"], row["scale"]) == (head["experiment"], head["scale"])
-        ]
-        members = []
-        for cell in cells:
-            key = cell["run"]
-            members.append(
-                _stored(cell, runs[key], evaluations.get(key, {}), metrics.get(key, {}), events.get(key, []))
+def unique(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
+    """One member per variant, dataset and seed, the newest (of equally old ones the last), and what was left out."""
+    kept: dict[tuple[str, str, int], Member] = {}
+    notes: list[str] = []
+    for member in members:
+        key = member.variant, member.dataset, member.seed
+        older = kept.get(key)
+        if older is not None:
+            if older.stamp > member.stamp:
+                member, older = older, member
+            notes.append(
+                f"{member.variant} on {member.dataset}, seed {member.seed}, is there more than once: the newest counts "
+                f"({member.run}, not {older.run})."
             )
-        order = sorted({(cell["position"], cell["variant"]) for cell in cells})
-        columns = tuple(dict.fromkeys(name for _, name in order))
-        found.append(
-            Experiment(
-                head["experiment"],
-                f"{head['title']} (scale: {head['scale']})",
-                head["question"],
-                head["focus"],
-                columns,
-                _datasets(members),
-                tuple(members),
-                path.name,
-                timings,
-                _videos([path.parent]),
-            )
-        )
-    return found
+        kept[key] = member
+    return list(kept.values()), notes
 
 
-def _stored(
-    cell: Mapping[str, Any], run: Mapping[str, Any], evaluations: Mapping[int, list[tuple[int, float, float | None]]],
-    metrics: Mapping[str, list[tuple[int, float]]], events: list[tuple[int, str]],
-) -> Member:  # fmt: skip
-    scored = all(score is not None for episodes in evaluations.values() for _, _, score in episodes)
-    played = {
-        step: np.array([score if scored else ret for _, ret, score in sorted(episodes)], np.float64)
-        for step, episodes in sorted(evaluations.items())
-    }
-    facts = {name: run[name] for name in ("fingerprint", "environment", "physics", "transitions", "episodes")}
-    facts |= {name: json.loads(run[name]) for name in ("phases", "evaluation", "parameters", "versions")}
-    return Member(
-        cell["variant"], cell["dataset"], cell["seed"], cell["run"], "score" if scored else "return", played,
-        metrics, events, json.loads(run["algorithm"]), facts,
-    )  # fmt: skip
+def told_apart(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
+    """Members whose names agree but not their data or hyper-parameters get names that say which they are."""
+    notes: list[str] = []
+    prints: dict[str, set[Any]] = {}
+    for member in members:
+        prints.setdefault(member.dataset, set()).add(member.facts.get("fingerprint"))
+    renamed = []
+    for member in members:
+        if len(prints[member.dataset]) > 1:
+            notes.append(f"Different data are called {member.dataset}: they are told apart by their fingerprints.")
+            member = replace(member, dataset=f"{member.dataset} #{str(member.facts.get('fingerprint'))[:6]}")
+        renamed.append(member)
+    settings: dict[tuple[str, str], set[str]] = {}
+    for member in renamed:
+        described = json.dumps(member.algorithm, sort_keys=True)
+        settings.setdefault((member.variant, member.dataset), set()).add(described)
+    several = {variant for (variant, _), found in settings.items() if len(found) > 1}
+    notes += [f"{name} has other hyper-parameters in other runs: the runs are told apart." for name in several]
+    out = [
+        replace(each, variant=f"{each.variant} [{each.run.rpartition(': ')[0]}]") if each.variant in several else each
+        for each in renamed
+    ]
+    return out, list(dict.fromkeys(notes))
 
 
-def from_runs(folders: Sequence[Path]) -> Experiment:
-    """Run folders (config.json and evaluations.csv; metrics.csv and events.csv where there are any) as one table."""
-    members: list[Member] = []
-    for folder in folders:
-        members += _members(folder)
-    columns = tuple(dict.fromkeys(member.column for member in members))
-    focus = next((name for name in ("SA-CQL", "sa-cql", *columns) if name in columns), "")
-    names = ", ".join(folder.name for folder in folders)
-    return Experiment(
-        "runs", f"Runs: {names}", "How do the methods of these runs compare on the same data, seeds and start states?",
-        focus, columns, _datasets(members), tuple(members), names, videos=_videos(folders),
-    )  # fmt: skip
-
-
-def _members(folder: Path) -> list[Member]:
-    file = folder / "config.json"
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-        problems = {m["name"]: config["problems"][m["dataset"]] for m in config["members"]}
-        before = sum(phase["steps"] for phase in config["phases"][:-1])
-        described = {m["name"]: (m["algorithm"], m["seed"]) for m in config["members"]}
-        facts = {"phases": config["phases"], "versions": config.get("versions", {})}
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-        raise SappError(f"{file}: not a run's configuration ({type(error).__name__}: {error})") from None
-    evaluations: dict[str, dict[int, Values]] = {}
-    metrics: dict[str, dict[str, list[tuple[int, float]]]] = {}
-    events: dict[str, list[tuple[int, str]]] = {}
-    for row in _rows(folder / "evaluations.csv"):
-        step = int(row["step"]) - before
-        if step > 0:
-            returns = np.array([float(value) for value in row["returns"].split(";")])
-            evaluations.setdefault(row["member"], {})[step] = returns
-    for row in _rows(folder / "metrics.csv"):
-        own = metrics.setdefault(row["member"], {})
-        for name, value in row.items():
-            if value and "/" in name and np.isfinite(float(value)):
-                own.setdefault(name, []).append((int(row["step"]) - before, float(value)))
-    for row in _rows(folder / "events.csv"):
-        events.setdefault(row["member"], []).append((int(row["step"]) - before, row["event"]))
-    found = []
-    for name, (algorithm, seed) in described.items():
-        problem = problems[name]
-        task = base_name(problem.get("environment") or "") or base_name(problem["name"])
-        own_facts = {
-            key: problem.get(key) for key in ("fingerprint", "environment", "physics", "transitions", "episodes")
-        }
-        played = {
-            step: np.asarray(normalized_score(task, returns) if task else returns, np.float64)
-            for step, returns in evaluations.get(name, {}).items()
-        }
-        column = name.rsplit("/", 2)[0]
-        unit = "score" if task else "return"
-        found.append(
-            Member(column, problem["name"], seed, f"{folder.name}: {name}", unit, played, metrics.get(name, {}),
-                   events.get(name, []), algorithm, facts | own_facts)
-        )  # fmt: skip
-    return found
-
-
-def from_scores(path: Path) -> Experiment:
-    """A CSV file with one evaluation per line, whoever wrote it, as one experiment.
-
-    ``returns`` are the episodes of an evaluation, joined by semicolons; they become normalised scores where the
-    dataset's task has them. A column ``run`` tells apart what one method did in several runs.
-    """
-    rows = _csv(path)
-    if missing := [name for name in SCORE_COLUMNS if not rows or name not in rows[0]]:
-        raise SappError(f"{path}: has no column {missing[0]!r}; a file of scores has {', '.join(SCORE_COLUMNS)}")
-    evaluations: dict[tuple[str, str, str, int], dict[int, Values]] = {}
-    for number, row in enumerate(rows, 2):
-        try:
-            key = row.get("run") or "", row["method"], row["dataset"], int(row["seed"])
-            returns = np.array([float(value) for value in row["returns"].split(";")])
-            evaluations.setdefault(key, {})[int(row["step"])] = returns
-        except (TypeError, ValueError, AttributeError):
-            raise SappError(
-                f"{path}, line {number}: give whole numbers as seed and step and numbers joined by ; as returns"
-            ) from None
-    members = _score_members(evaluations, path)
-    methods = tuple(dict.fromkeys(member.column for member in members))
-    focus = next((name for name in ("SA-CQL", *methods) if name in methods), "")
-    return Experiment(
-        path.stem, f"Scores: {path.name}", "How do these methods compare on the same data, seeds and start states?",
-        focus, methods, _datasets(members), tuple(members), path.name,
-    )  # fmt: skip
-
-
-def _score_members(evaluations: Mapping[tuple[str, str, str, int], Mapping[int, Values]], path: Path) -> list[Member]:
-    runs: dict[tuple[str, str, int], set[str]] = {}
-    for run, method, dataset, seed in evaluations:
-        runs.setdefault((method, dataset, seed), set()).add(run)
-    again = {method for (method, _, _), found in runs.items() if len(found) > 1}
-    members = []
-    for (run, method, dataset, seed), played in evaluations.items():
-        task = base_name(dataset) or base_name(dataset.split("-")[0])
-        scores = {
-            step: np.asarray(normalized_score(task, returns) if task else returns, np.float64)
-            for step, returns in sorted(played.items())
-        }
-        name = f"{method} ({run})" if method in again else method
-        source = ", ".join(part for part in (path.name, run) if part)
-        members.append(Member(name, dataset, seed, source, "score" if task else "return", scores, {}, [], {}, {}))
-    return members
-
-
-def _videos(folders: Iterable[Path]) -> list[Path]:
-    """Animated pictures in run folders, or in the runs of an experiment's folder."""
-    patterns = ("videos/*.gif", "*/videos/*.gif", "*/joint/videos/*.gif")
-    return [file for folder in folders for pattern in patterns for file in sorted(folder.glob(pattern))]
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    return tables.read(path) if path.is_file() else []
-
-
-def _csv(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))
-
-
-def _datasets(members: Iterable[Member]) -> tuple[str, ...]:
+def dataset_order(members: Iterable[Member]) -> tuple[str, ...]:
     """Names in the order of the paper: by environment, then by quality; other names in the order they come."""
     from sapp.algorithms.presets import task
     from sapp.experiments.paper import QUALITIES

@@ -1,28 +1,45 @@
-"""Tables once, in three forms: HTML for the page, Markdown and LaTeX for papers."""
+"""Tables, written once and given out as Markdown, HTML and LaTeX.
+
+A table is rows of cells, and a cell may be given as what it is: a text, a number, an interval, or nothing.
+
+    rows = [["hopper-medium", mean_interval([61.2, 58.9, 64.0])]]
+    table("Scores", "Three seeds.", ["dataset", "CQL"], rows).markdown()
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from html import escape
+from dataclasses import dataclass, replace
 
 from sapp.core.statistics import Interval
+from sapp.report.rendering import render
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell: its text, a greyed addition, the value it sorts by, a style class."""
+    """One cell: its text, a greyed addition, the number it sorts by, a style class, whether it is set in bold."""
 
     text: str
     detail: str = ""
     value: float | None = None
     style: str = ""
+    bold: bool = False
+
+    @property
+    def joined(self) -> str:
+        """Text and addition."""
+        return " ".join(part for part in (self.text, self.detail) if part)
+
+
+Cell = Entry | Interval | float | str | None
+"""What a cell may be given as; None leaves it empty."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One row: its cells, and what filters go by."""
+    """One row: its cells, and what the page's filters go by."""
 
     entries: tuple[Entry, ...]
     dataset: str = ""
@@ -32,52 +49,49 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """A table with a caption that says how to read it; ``words`` are columns of text, which align left."""
+    """A table with a caption that says how to read it.
+
+    Attributes:
+        name: also its anchor on a page.
+        caption: a sentence or two.
+        head: titles of the columns.
+        lines: the rows.
+        methods: the method that each column belongs to, for the page's filter; none for most tables.
+    """
 
     name: str
     caption: str
     head: tuple[str, ...]
     lines: tuple[Line, ...]
-    words: frozenset[int] = field(default_factory=lambda: frozenset({0}))
+    methods: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> frozenset[int]:
+        """Columns of text, which align left: the first, and those in which something is no number."""
+        return frozenset(
+            place
+            for place in range(len(self.head))
+            if place == 0 or not all(_numeric(line.entries[place]) for line in self.lines)
+        )
 
     def html(self, prefix: str = "t") -> str:
         """As an accessible, sortable HTML table; the prefix makes its id one of a kind on the page."""
-        heads = "".join(
-            f'<th scope="col"{_class("text" if i in self.words else "")}>'
-            f'<button type="button">{escape(title)}</button></th>'
-            for i, title in enumerate(self.head)
-        )
-        body = "".join(self._row(line) for line in self.lines)
-        return (
-            f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.name)}">'
-            f'<table data-sortable id="{escape(prefix)}-{escape(slug(self.name))}">'
-            f"<caption><span>{escape(self.caption)}</span></caption>"
-            f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
-        )
-
-    def _row(self, line: Line) -> str:
-        marks = f' data-dataset="{escape(line.dataset)}"' if line.dataset else ""
-        marks += f' data-method="{escape(line.method)}"' if line.method else ""
-        cells = []
-        for i, entry in enumerate(line.entries):
-            tag, scope = ("th", ' scope="row"') if i == 0 else ("td", "")
-            value = f' data-value="{entry.value:.12g}"' if entry.value is not None else ""
-            style = " ".join(filter(None, ("text" if i in self.words else "", entry.style)))
-            detail = f' <span class="interval">{escape(entry.detail)}</span>' if entry.detail else ""
-            cells.append(f"<{tag}{scope}{_class(style)}{value}>{escape(entry.text)}{detail}</{tag}>")
-        return f"<tr data-row{_class('focus' if line.focus else '')}{marks}>{''.join(cells)}</tr>"
+        methods = self.methods or ("",) * len(self.head)
+        return render("table.html", table=self, identity=f"{prefix}-{slug(self.name)}", methods=methods)
 
     def markdown(self) -> str:
         """As a Markdown table under its caption."""
-        rule = ["---" if i in self.words else "---:" for i in range(len(self.head))]
-        rows = [[_joined(entry).replace("|", "\\|") for entry in line.entries] for line in self.lines]
-        lines = [f"| {' | '.join(row)} |" for row in [list(self.head), rule, *rows]]
-        return "\n".join([f"**{self.name}.** {self.caption}", "", *lines, ""])
+        words = self.words
+        rule = ["---" if place in words else "---:" for place in range(len(self.head))]
+        rows = [[_marked(entry) for entry in line.entries] for line in self.lines]
+        lines = [f"| {' | '.join(row)} |" for row in [[_bar(title) for title in self.head], rule, *rows]]
+        return "\n".join([f"**{self.name}.** {self.caption}".strip(), "", *lines, ""])
 
     def latex(self) -> str:
         """As a LaTeX table (needs booktabs)."""
-        spec = "".join("l" if i in self.words else "r" for i in range(len(self.head)))
-        rows = [" & ".join(tex(_joined(entry)) for entry in line.entries) + r" \\" for line in self.lines]
+        words = self.words
+        spec = "".join("l" if place in words else "r" for place in range(len(self.head)))
+        rows = [" & ".join(_typeset(entry) for entry in line.entries) + r" \\" for line in self.lines]
         return "\n".join(
             [
                 r"\begin{table}", r"\centering", rf"\caption{{{tex(self.caption)}}}",
@@ -88,20 +102,48 @@ class Table:
         )  # fmt: skip
 
 
-def text_table(name: str, caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table whose cells are texts already."""
-    return Table(name, caption, tuple(head), tuple(Line(tuple(Entry(text) for text in row)) for row in rows))
+def table(name: str, caption: str, head: Sequence[str], rows: Iterable[Sequence[Cell]], digits: int = 1) -> Table:
+    """A table of cells given as they are."""
+    return Table(name, caption, tuple(head), tuple(line(row, digits=digits) for row in rows))
 
 
-def with_interval(interval: Interval, digits: int = 1, style: str = "") -> Entry:
-    """An estimate with its interval as a cell."""
-    words = f"({fixed(interval.low, digits)} to {fixed(interval.high, digits)})"
-    return Entry(fixed(interval.estimate, digits), words, interval.estimate, style)
+def line(
+    cells: Sequence[Cell], dataset: str = "", method: str = "", focus: bool = False, digits: int = 1
+) -> Line:  # fmt: skip
+    """A row of cells given as they are."""
+    return Line(tuple(cell(each, digits) for each in cells), dataset, method, focus)
 
 
-def plain(value: float | None, digits: int = 1, style: str = "") -> Entry:
-    """A number as a cell; nothing for None."""
-    return Entry("") if value is None else Entry(fixed(value, digits), "", value, style)
+def cell(value: Cell, digits: int = 1, style: str = "") -> Entry:
+    """A cell: whole numbers whole, others and intervals with so many decimals."""
+    match value:
+        case Entry():
+            return value
+        case None:
+            return Entry("")
+        case str():
+            return Entry(value, style=style)
+        case Interval():
+            ends = f"({fixed(value.low, digits)} to {fixed(value.high, digits)})" if value.known else "(no interval)"
+            return Entry(fixed(value.estimate, digits), ends, value.estimate, style)
+        case int():
+            return Entry(f"{value:,}".replace("-", "−"), "", value, style)
+    return Entry(fixed(value, digits), "", value, style) if math.isfinite(value) else Entry("–", style=style)
+
+
+def ends(interval: Interval, digits: int = 1) -> Entry:
+    """The ends of an interval alone; nothing where there is none."""
+    if not interval.known:
+        return Entry("")
+    return Entry(f"{fixed(interval.low, digits)} to {fixed(interval.high, digits)}", "", interval.low)
+
+
+def best(entries: Sequence[Entry], count: int = 2) -> tuple[Entry, ...]:
+    """The same cells with the highest in bold, and whatever ties with them; none where all would be."""
+    values = sorted((entry.value for entry in entries if entry.value is not None), reverse=True)
+    if len(values) <= count:
+        return tuple(entries)
+    return tuple(replace(e, bold=e.value is not None and e.value >= values[count - 1]) for e in entries)
 
 
 def fixed(value: float, digits: int = 1) -> str:
@@ -113,7 +155,7 @@ def fixed(value: float, digits: int = 1) -> str:
 _TEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "α": r"$\alpha$", "ζ": r"$\zeta$",
-    "ν": r"$\nu$", "×": r"$\times$", "γ": r"$\gamma$",
+    "ν": r"$\nu$", "×": r"$\times$", "γ": r"$\gamma$", "–": "--",
 }  # fmt: skip
 
 
@@ -127,14 +169,24 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def _joined(entry: Entry) -> str:
-    return " ".join(part for part in (entry.text, entry.detail) if part)
-
-
-def _class(names: str) -> str:
-    return f' class="{names}"' if names else ""
-
-
 def write_all(tables: Sequence[Table]) -> tuple[str, str]:
     """All tables as one Markdown and one LaTeX text."""
-    return "\n".join(table.markdown() for table in tables), "\n".join(table.latex() for table in tables)
+    return "\n".join(each.markdown() for each in tables), "\n".join(each.latex() for each in tables)
+
+
+def _numeric(entry: Entry) -> bool:
+    return entry.value is not None or not entry.text or re.match(r"[+−-]?[\d–]", entry.text) is not None
+
+
+def _bar(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _marked(entry: Entry) -> str:
+    text = f"**{entry.text}**" if entry.bold and entry.text else entry.text
+    return _bar(" ".join(part for part in (text, entry.detail) if part))
+
+
+def _typeset(entry: Entry) -> str:
+    text = rf"\textbf{{{tex(entry.text)}}}" if entry.bold and entry.text else tex(entry.text)
+    return " ".join(part for part in (text, tex(entry.detail)) if part)

@@ -1,4 +1,4 @@
-"""The numbers of a report: scores with intervals, paired differences, aggregates; final first, best second."""
+"""The numbers of a report: scores with intervals, differences in families, aggregates; final first, best second."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from sapp.core.comparisons import (
+    Comparison,
+    Corrected,
     Profile,
     Scores,
     compare,
-    compare_over_tasks,
+    family,
     iqm_over_tasks,
     mean_over_tasks,
     performance_profile,
     probability_of_improvement,
 )
-from sapp.core.statistics import Interval, seeds_and_episodes, spearman
+from sapp.core.statistics import Interval, average, mean_interval, spearman
 from sapp.experiments.paper import published
 from sapp.report.records import Experiment, Member
-
-Values = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -31,243 +30,81 @@ class Cell:
 
     Attributes:
         dataset: by name.
-        column: the method.
+        variant: the method.
         unit: "score" or "return".
         step: of the final checkpoint.
-        seeds: which.
-        final: mean of the final checkpoint with its interval (seeds and episodes drawn anew).
-        by_seed: mean of the final checkpoint of each seed.
+        final: mean over the seeds at the final checkpoint, with its interval.
+        seeds: mean of the final checkpoint, by seed.
         recent: mean of the last three evaluations.
         best: the highest evaluation along training, a mean over the seeds.
         best_step: where that was.
         paper: the paper's number, if it prints one.
-        runs: keys of the runs behind the numbers.
+        runs: keys of the runs behind the numbers, by seed.
     """
 
     dataset: str
-    column: str
+    variant: str
     unit: str
     step: int
-    seeds: tuple[int, ...]
     final: Interval
-    by_seed: tuple[float, ...]
+    seeds: dict[int, float]
     recent: float
     best: float
     best_step: int
     paper: float | None
-    runs: tuple[str, ...]
+    runs: dict[int, str]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The focus minus another column on a dataset, paired by seed and start state."""
+    """The focus minus another variant: on a dataset, or (no dataset) the mean over all that both have.
+
+    Attributes:
+        dataset: by name; empty for the mean.
+        datasets: how many.
+        other: the other variant.
+        comparison: which seeds were compared, and how.
+        corrected: its intervals, as one of the family of differences that were looked at.
+        seeds: of the focus and of the other.
+    """
 
     dataset: str
-    focus: str
+    datasets: int
     other: str
-    value: Interval
-    pairs: int
-    step: int
+    comparison: Comparison
+    corrected: Corrected
+    seeds: tuple[int, int]
 
     @property
     def verdict(self) -> str:
-        """In words; with fewer than three pairs no interval deserves a verdict."""
-        if self.pairs < 3:
+        """In words, by Holm's correction; what the raw interval alone would say is said as that."""
+        raw, held = self.corrected.raw, self.corrected.holm
+        if not raw.known:
             return "unknown (too few seeds)"
-        if self.value.low > 0:
-            return "higher"
-        return "lower" if self.value.high < 0 else "no significant difference"
+        if held.low > 0 or held.high < 0:
+            return "higher" if held.low > 0 else "lower"
+        if raw.low > 0 or raw.high < 0:
+            return f"{'higher' if raw.low > 0 else 'lower'} only if looked at alone"
+        return "no significant difference"
+
+    @property
+    def basis(self) -> str:
+        """Which seeds it rests on."""
+        if self.comparison.paired:
+            return f"{self.comparison.pairs} pairs"
+        return f"unpaired, {self.seeds[0]} and {self.seeds[1]} seeds"
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """A column over all datasets of the focus, and how the focus compares with it there."""
+    """A variant over all datasets of the focus."""
 
-    column: str
-    tasks: int
+    variant: str
+    datasets: int
     mean: Interval
     iqm: Interval
     paper: float | None
-    difference: Interval | None
     improvement: Interval | None
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A mean over seeds along training, with the range of the interval or of the seeds."""
-
-    column: str
-    steps: Values
-    mean: Values
-    low: Values
-    high: Values
-
-
-def cells(experiment: Experiment) -> list[Cell]:
-    """Every method on every dataset."""
-    found = []
-    for dataset in experiment.datasets:
-        last = common_step(experiment, dataset)
-        for column in experiment.columns:
-            members = [member for member in experiment.of(dataset, column) if member.evaluations]
-            if not members:
-                continue
-            steps = sorted(set.intersection(*(set(member.evaluations) for member in members)))
-            steps = [step for step in steps if last is None or step <= last]
-            if not steps:
-                continue
-            means = {step: float(stacked(members, step).mean()) for step in steps}
-            final = stacked(members, steps[-1])
-            best = max(steps, key=lambda step: means[step])
-            found.append(
-                Cell(
-                    dataset,
-                    column,
-                    members[0].unit,
-                    steps[-1],
-                    tuple(member.seed for member in members),
-                    seeds_and_episodes(final, seed=0),
-                    tuple(float(value) for value in final.mean(1)),
-                    float(np.mean([means[step] for step in steps[-3:]])),
-                    means[best],
-                    best,
-                    published(experiment.name, column, dataset),
-                    tuple(member.run for member in members),
-                )
-            )
-    return found
-
-
-def common_step(experiment: Experiment, dataset: str) -> int | None:
-    """The last step at which all columns of a dataset were evaluated; None if there is none."""
-    steps = [
-        set(member.evaluations) for member in experiment.members if member.dataset == dataset and member.evaluations
-    ]
-    shared = set.intersection(*steps) if steps else set()
-    return max(shared) if shared else None
-
-
-def stacked(members: Sequence[Member], step: int) -> Values:
-    """Scores [seeds, episodes] of a cell at a step."""
-    episodes = min(len(member.evaluations[step]) for member in members)
-    return np.stack([member.evaluations[step][:episodes] for member in members])
-
-
-def differences(experiment: Experiment, found: Sequence[Cell]) -> list[Difference]:
-    """The focus against every other column, where both have a seed and a step in common."""
-    out = []
-    by_place = {(cell.dataset, cell.column): cell for cell in found}
-    for cell in found:
-        mine = by_place.get((cell.dataset, experiment.focus))
-        if mine is None or cell.column == experiment.focus or cell.step != mine.step:
-            continue
-        ours, theirs = (dict(zip(each.seeds, each.by_seed, strict=True)) for each in (mine, cell))
-        gap = compare(ours, theirs)
-        out.append(Difference(cell.dataset, experiment.focus, cell.column, gap.interval, gap.pairs, cell.step))
-    return out
-
-
-def aggregates(experiment: Experiment, found: Sequence[Cell]) -> list[Aggregate]:
-    """Every column that has all datasets of the focus, on the scale of scores."""
-    scores = common_scores(experiment, found)
-    if not scores:
-        return []
-    papers = {(cell.dataset, cell.column): cell.paper for cell in found}
-    out = []
-    for column, tasks in scores.items():
-        known = [papers[dataset, column] for dataset in tasks]
-        numbers = [value for value in known if value is not None]
-        paper = float(np.mean(numbers)) if len(numbers) == len(known) else None
-        difference = improvement = None
-        if column != experiment.focus and experiment.focus in scores:
-            mine = scores[experiment.focus]
-            difference = compare_over_tasks(mine, tasks).interval
-            improvement = probability_of_improvement(mine, tasks)
-        out.append(
-            Aggregate(column, len(tasks), mean_over_tasks(tasks), iqm_over_tasks(tasks), paper, difference, improvement)
-        )
-    return out
-
-
-def common_scores(experiment: Experiment, found: Sequence[Cell]) -> dict[str, Scores]:
-    """Final scores of the seeds, by column and dataset, of the columns that have all datasets of the focus.
-
-    A column that lacks some is left out: averages over different datasets cannot be compared.
-    """
-    by_column: dict[str, dict[str, dict[int, float]]] = {column: {} for column in experiment.columns}
-    for cell in found:
-        if cell.unit == "score":
-            by_column[cell.column][cell.dataset] = dict(zip(cell.seeds, cell.by_seed, strict=True))
-    names = list(by_column.get(experiment.focus, ()))
-    return {
-        column: {name: tasks[name] for name in names}
-        for column, tasks in by_column.items()
-        if names and all(name in tasks for name in names)
-    }
-
-
-def profiles(experiment: Experiment, found: Sequence[Cell]) -> dict[str, Profile]:
-    """Performance profiles of all columns on common thresholds."""
-    scores = common_scores(experiment, found)
-    if not scores:
-        return {}
-    everything = [value for tasks in scores.values() for seeds in tasks.values() for value in seeds.values()]
-    low, high = min(everything), max(everything)
-    margin = max(1.0, 0.05 * (high - low))
-    thresholds = np.linspace(low - margin, high + margin, 61)
-    return {column: performance_profile(tasks, thresholds) for column, tasks in scores.items()}
-
-
-def learning_curves(experiment: Experiment, dataset: str) -> list[Curve]:
-    """Scores along training: means with bootstrap intervals over seeds and episodes."""
-    out = []
-    for column in experiment.columns:
-        members = [member for member in experiment.of(dataset, column) if member.evaluations]
-        if not members:
-            continue
-        steps = sorted(set.intersection(*(set(member.evaluations) for member in members)))
-        intervals = [seeds_and_episodes(stacked(members, step), seed=0, resamples=2_000) for step in steps]
-        if steps:
-            table = np.array(intervals, np.float64)
-            out.append(Curve(column, np.array(steps, np.float64), table[:, 0], table[:, 1], table[:, 2]))
-    return out
-
-
-def metric_curves(experiment: Experiment, dataset: str, name: str) -> list[Curve]:
-    """A metric along training: the mean over seeds and their range."""
-    out = []
-    for column in experiment.columns:
-        series = [dict(m.metrics[name]) for m in experiment.of(dataset, column) if name in m.metrics and weighted(m)]
-        steps = sorted(set.intersection(*map(set, series))) if series else []
-        if steps:
-            table = np.array([[one[step] for step in steps] for one in series], np.float64)
-            x = np.array(steps, np.float64)
-            out.append(thinned(Curve(column, x, table.mean(0), table.min(0), table.max(0))))
-    return out
-
-
-def thinned(curve: Curve, most: int = 60) -> Curve:
-    """A curve of at most so many points: means of stretches, and the whole range that each stretch visits.
-
-    A page draws no more than its pixels, and a long run's every thousandth step would make it megabytes.
-    """
-    if len(curve.steps) <= most:
-        return curve
-    cuts = np.linspace(0, len(curve.steps), most + 1).astype(int)[:-1]
-    widths = np.diff(np.append(cuts, len(curve.steps)))
-    return Curve(
-        curve.column,
-        np.add.reduceat(curve.steps, cuts) / widths,
-        np.add.reduceat(curve.mean, cuts) / widths,
-        np.minimum.reduceat(curve.low, cuts),
-        np.maximum.reduceat(curve.high, cuts),
-    )
-
-
-def weighted(member: Member) -> bool:
-    """Whether a member has state weights worth showing: an estimator, or weights other than 1."""
-    constant = all(value == 1.0 for _, value in member.metrics.get("weights/mean", ()))
-    return not constant or any(name.startswith("ratio/") for name in member.metrics)
 
 
 @dataclass(frozen=True)
@@ -275,10 +112,143 @@ class Quality:
     """How well the estimated reward of one member follows its true return over training (Figure 2)."""
 
     dataset: str
-    column: str
+    variant: str
     seed: int
     correlation: float
     points: int
+
+
+def cells(experiment: Experiment) -> list[Cell]:
+    """Every method on every dataset."""
+    found = []
+    for dataset in experiment.datasets:
+        last = common_step(experiment, dataset)
+        for variant in experiment.variants:
+            members = [member for member in experiment.of(dataset, variant) if member.evaluations]
+            steps = [step for step in shared_steps(members) if last is None or step <= last]
+            if not steps:
+                continue
+            means = {step: float(np.mean([member.mean(step) for member in members])) for step in steps}
+            seeds = {member.seed: member.mean(steps[-1]) for member in members}
+            best = max(steps, key=lambda step: means[step])
+            found.append(
+                Cell(
+                    dataset, variant, members[0].unit, steps[-1], mean_interval(list(seeds.values())), seeds,
+                    float(np.mean([means[step] for step in steps[-3:]])), means[best], best,
+                    published(experiment.name, variant, dataset), {member.seed: member.run for member in members},
+                )
+            )  # fmt: skip
+    return found
+
+
+def shared_steps(members: Sequence[Member]) -> list[int]:
+    """Steps at which all of them were evaluated."""
+    return sorted(set.intersection(*(set(member.evaluations) for member in members))) if members else []
+
+
+def common_step(experiment: Experiment, dataset: str) -> int | None:
+    """The last step at which all variants of a dataset were evaluated; None if there is none."""
+    shared = shared_steps([each for each in experiment.members if each.dataset == dataset and each.evaluations])
+    return shared[-1] if shared else None
+
+
+def differences(experiment: Experiment, found: Sequence[Cell]) -> list[Difference]:
+    """The focus against every other variant on every dataset, at a step that both have: one family."""
+    by_place = {(cell.dataset, cell.variant): cell for cell in found}
+    made: list[tuple[Cell, Cell, Comparison]] = []
+    for cell in found:
+        mine = by_place.get((cell.dataset, experiment.focus))
+        if mine is not None and cell.variant != experiment.focus and cell.step == mine.step:
+            made.append((mine, cell, _compared(experiment, mine, cell)))
+    held = family([comparison for *_, comparison in made])
+    return [
+        Difference(cell.dataset, 1, cell.variant, comparison, corrected, (len(mine.seeds), len(cell.seeds)))
+        for (mine, cell, comparison), corrected in zip(made, held, strict=True)
+    ]
+
+
+def _compared(experiment: Experiment, mine: Cell, other: Cell) -> Comparison:
+    """By seed; where both played from the same start states, over the episodes that both have."""
+    ours, theirs = (
+        {member.seed: member for member in experiment.of(cell.dataset, cell.variant) if member.seed in cell.seeds}
+        for cell in (mine, other)
+    )
+    first, second = dict(mine.seeds), dict(other.seeds)
+    for seed in ours.keys() & theirs.keys():
+        one, two = ours[seed], theirs[seed]
+        episodes = one.evaluations[mine.step].keys() & two.evaluations[other.step].keys()
+        if one.starts == two.starts and episodes:
+            first[seed], second[seed] = one.mean(mine.step, episodes), two.mean(other.step, episodes)
+    return compare(first, second)
+
+
+def mean_differences(experiment: Experiment, found: Sequence[Difference]) -> list[Difference]:
+    """The mean over datasets of the focus minus every variant that has all datasets of the focus: one family."""
+    datasets = {gap.dataset for gap in found}
+    made = []
+    for other in dict.fromkeys(gap.other for gap in found):
+        own = [gap for gap in found if gap.other == other]
+        if len(own) == len(datasets) > 1 and all(_scored(experiment, gap.dataset) for gap in own):
+            joined = Comparison(
+                average([gap.comparison.estimate for gap in own]),
+                sum(gap.comparison.pairs for gap in own),
+                all(gap.comparison.paired for gap in own),
+            )
+            made.append((other, joined, (sum(gap.seeds[0] for gap in own), sum(gap.seeds[1] for gap in own))))
+    held = family([joined for _, joined, _ in made])
+    return [
+        Difference("", len(datasets), other, joined, corrected, seeds)
+        for (other, joined, seeds), corrected in zip(made, held, strict=True)
+    ]
+
+
+def _scored(experiment: Experiment, dataset: str) -> bool:
+    return all(member.unit == "score" for member in experiment.members if member.dataset == dataset)
+
+
+def aggregates(experiment: Experiment, found: Sequence[Cell]) -> list[Aggregate]:
+    """Every variant that has all datasets of the focus, on the scale of scores."""
+    scores = common_scores(experiment, found)
+    papers = {(cell.dataset, cell.variant): cell.paper for cell in found}
+    out = []
+    for variant, tasks in scores.items():
+        known = [papers[dataset, variant] for dataset in tasks]
+        numbers = [value for value in known if value is not None]
+        paper = float(np.mean(numbers)) if len(numbers) == len(known) else None
+        improvement = None
+        if variant != experiment.focus and experiment.focus in scores:
+            improvement = probability_of_improvement(scores[experiment.focus], tasks)
+        out.append(Aggregate(variant, len(tasks), mean_over_tasks(tasks), iqm_over_tasks(tasks), paper, improvement))
+    return out
+
+
+def common_scores(experiment: Experiment, found: Sequence[Cell]) -> dict[str, Scores]:
+    """Final scores by variant, dataset and seed, of the variants that have all datasets of the focus.
+
+    A variant that lacks some is left out: averages over different datasets cannot be compared.
+    """
+    by_variant: dict[str, dict[str, dict[int, float]]] = {variant: {} for variant in experiment.variants}
+    for cell in found:
+        if cell.unit == "score":
+            by_variant[cell.variant][cell.dataset] = cell.seeds
+    names = list(by_variant.get(experiment.focus, ()))
+    return {
+        variant: {name: tasks[name] for name in names}
+        for variant, tasks in by_variant.items()
+        if names and all(name in tasks for name in names)
+    }
+
+
+def profiles(experiment: Experiment, found: Sequence[Cell]) -> dict[str, Profile]:
+    """Performance profiles of all variants on common thresholds."""
+    scores = common_scores(experiment, found)
+    if not scores:
+        return {}
+    everything = [value for tasks in scores.values() for seeds in tasks.values() for value in seeds.values()]
+    low, high = min(everything), max(everything)
+    margin = max(1.0, 0.05 * (high - low))
+    thresholds = np.linspace(low - margin, high + margin, 61)
+    return {variant: performance_profile(tasks, thresholds) for variant, tasks in scores.items()}
 
 
 def ratio_quality(experiment: Experiment) -> list[Quality]:
@@ -288,7 +258,45 @@ def ratio_quality(experiment: Experiment) -> list[Quality]:
         reward = dict(member.metrics.get("ratio/reward", ()))
         steps = [step for step in sorted(member.evaluations) if step in reward]
         if len(steps) >= 3:
-            played = [float(member.evaluations[step].mean()) for step in steps]
-            value = spearman([reward[step] for step in steps], played)
-            out.append(Quality(member.dataset, member.column, member.seed, value, len(steps)))
+            value = spearman([reward[step] for step in steps], [member.mean(step) for step in steps])
+            out.append(Quality(member.dataset, member.variant, member.seed, value, len(steps)))
+    return out
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A member whose critic's mean value went beyond what any policy can earn.
+
+    Attributes:
+        dataset: by name.
+        variant: the method.
+        seed: of the learner.
+        first: the first step at which it was beyond.
+        share: of the steps on record.
+        value: the one furthest out.
+        limit: at that step.
+    """
+
+    dataset: str
+    variant: str
+    seed: int
+    first: int
+    share: float
+    value: float
+    limit: float
+
+
+def beyond_limit(experiment: Experiment) -> list[Beyond]:
+    """Members with ``critic/value`` beyond ``critic/value_limit``, on either side of 0, at some step."""
+    out = []
+    for member in experiment.members:
+        values = dict(member.metrics.get("critic/value", ()))
+        limits = {step: limit for step, limit in member.metrics.get("critic/value_limit", ()) if step in values}
+        over = {step: abs(values[step]) - limit for step, limit in limits.items() if abs(values[step]) > limit}
+        if over:
+            worst = max(over, key=lambda step: over[step])
+            out.append(
+                Beyond(member.dataset, member.variant, member.seed, min(over), len(over) / len(limits), values[worst],
+                       limits[worst])
+            )  # fmt: skip
     return out

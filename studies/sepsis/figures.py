@@ -10,7 +10,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.statistics import Interval
-from sapp.report.report_tables import Table, fixed, text_table
+from sapp.report.report_tables import Table, fixed, table
 from sapp.tabular.mdp import Floats
 from studies.sepsis.experiment import Summary, summarise
 from studies.sepsis.methods import METHODS, REFERENCES
@@ -35,7 +35,7 @@ def tables(summary: Sequence[Summary]) -> list[Table]:
             for line in lines
         ]
         head = ("method", "α (tuned)", "suboptimality ×10³", "minus PP ×10³")
-        found.append(text_table(f"{size:,} transitions", f"{lines[0].logs} logs.", head, rows))
+        found.append(table(f"{size:,} transitions", f"{lines[0].logs} logs.", head, rows))
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from sapp.core.errors import SappError
 from sapp.report import report
-from sapp.report.records import read
+from sapp.report.sources import read
 
 HEAD = "method,dataset,seed,step,returns\n"
 
@@ -21,8 +21,8 @@ def test_returns_become_scores_where_the_task_has_them(tmp_path: Path) -> None:
     scored, raw = experiment.members
     assert (scored.unit, raw.unit) == ("score", "return")
     assert list(scored.evaluations) == [10, 20]
-    np.testing.assert_allclose(scored.evaluations[20], [100.0, 0.0])
-    np.testing.assert_allclose(raw.evaluations[5], [7.0, 9.0])
+    np.testing.assert_allclose(list(scored.evaluations[20].values()), [100.0, 0.0], atol=1e-9)
+    assert raw.evaluations[5] == {0: 7.0, 1: 9.0}
     assert "ours" in report([file], tmp_path / "page.html").read_text(encoding="utf-8")
 
 
@@ -30,7 +30,7 @@ def test_what_a_method_did_in_two_runs_is_told_apart(tmp_path: Path) -> None:
     file = tmp_path / "scores.csv"
     file.write_text("run,method,dataset,seed,step,returns\na,x,d,0,5,1\nb,x,d,0,5,2\nb,y,d,0,5,3\n")
     (experiment,) = read([file])
-    assert experiment.columns == ("x (a)", "x (b)", "y")
+    assert experiment.variants == ("x (a)", "x (b)", "y")
 
 
 @pytest.mark.parametrize(
