@@ -41,6 +41,7 @@ class Visit:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.address = file.as_uri()
         self.page.goto(self.address)
+        self.page.locator("summary", has_text="Every method and dataset").first.click()
 
     def rows(self) -> list[list[str]]:
         """Text of the shown rows of the table of scores."""
@@ -83,6 +84,9 @@ def test_filtering_by_dataset_and_method(browser: Any, made: Path) -> None:
     visit.page.get_by_label("shuffled", exact=True).uncheck()
     assert [row[1] for row in visit.rows()] == ["CQL", "SA-CQL", "matched", "random"]
     assert visit.page.locator('g.series[data-method="shuffled"]:visible').count() == 0
+    heads = visit.page.locator("#e0-scores-by-dataset thead th:visible").all_inner_texts()
+    assert [head.split(" ")[0] for head in heads] == ["dataset", "CQL", "SA-CQL", "matched", "random", "CQL-half",
+                                                      "CQL,", "SA-CQL,"]  # fmt: skip
     visit.page.locator("input[type=search]").fill("")
     visit.page.get_by_label("shuffled", exact=True).check()
     assert len(visit.rows()) == 16
@@ -104,8 +108,9 @@ def test_the_pointer_reads_a_curve(browser: Any, made: Path) -> None:
 def test_a_phone_needs_no_sideways_scrolling_of_the_page(browser: Any, made: Path, width: int) -> None:
     visit = Visit(browser, made / "report.html", width)
     assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
-    score = visit.page.locator("#e0-scores tbody tr").first.locator("td").nth(1).bounding_box()
-    assert score["x"] + score["width"] <= width  # the score is seen without scrolling the table
+    for table, place in (("scores", 1), ("scores-by-dataset", 0)):
+        score = visit.page.locator(f"#e0-{table} tbody tr").first.locator("td").nth(place).bounding_box()
+        assert score["x"] + score["width"] <= width  # the score is seen without scrolling the table
     visit.check()
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sapp.report.score_summary import Curve, thinned
+from sapp.report.curves import Curve, thinned
 
 
 def test_a_thinned_curve_keeps_mean_range_and_ends() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from sapp.cli.main import main
 from sapp.core.errors import SappError
-from sapp.core.statistics import seeds_and_episodes
 from sapp.data.normalised_scores import normalized_score
 from sapp.report import report
 
@@ -76,15 +76,22 @@ def test_scores_and_differences_are_recomputed(page: Page, sources: list[Path], 
     scores = scores_of(sources[where], column, dataset, step)
     assert scores.shape == (3, 10)
     assert float(str(row[2][1])) == pytest.approx(scores.mean())
-    low, high = seeds_and_episodes(scores, seed=0)[1:]
+    low, high = stats.ttest_1samp(scores.mean(1), 0.0).confidence_interval(0.95)
     assert row[2][0].replace("−", "-") == f"{scores.mean():.1f} ({low:.1f} to {high:.1f})"
+    layout = {r[0][0]: r for r in page.tables["e0-scores-by-dataset"]}
+    place = [text for text, _ in page.tables["e0-scores-by-dataset"][0]].index(column)
+    assert layout[dataset][place][0] == row[2][0]
     assert row[8][0] == f"{step:,}"
     if column != "SA-CQL":
         gap = scores_of(sources[where], "SA-CQL", dataset, step) - scores
-        found = next(r for r in page.tables["e0-paired-differences"] if (r[0][0], r[1][0]) == (dataset, column))
+        found = next(r for r in page.tables["e0-differences"] if (r[0][0], r[1][0]) == (dataset, column))
         assert float(str(found[2][1])) == pytest.approx(gap.mean())
-        low, high = seeds_and_episodes(gap, seed=0)[1:]
-        assert found[3][0] == ("higher" if low > 0 else "lower" if high < 0 else "no significant difference")
+        tested = stats.ttest_1samp(gap.mean(1), 0.0)
+        low, high = tested.confidence_interval(0.95)
+        assert found[2][0].replace("−", "-") == f"{gap.mean():.1f} ({low:.1f} to {high:.1f})"
+        assert float(str(found[4][1])) >= tested.pvalue
+        assert found[5][0] == "no significant difference"  # none of the twelve is, with three seeds
+        assert found[6][0] == "3 pairs"
 
 
 def test_the_papers_numbers_stand_beside_ours_where_the_experiment_is_the_papers(stored: Path, tmp_path: Path) -> None:
@@ -100,7 +107,8 @@ def test_a_store_gives_diagnostics_quality_events_and_provenance(stored: Path, t
     estimator = {r[1][0]: r for r in page.tables["e0-ratio-estimator"][1:]}
     assert float(str(estimator["SA-CQL"][2][1])) == pytest.approx(0.6)
     events = {r[1][0]: [cell[0] for cell in r[2:]] for r in page.tables["e0-events"][1:]}
-    assert events["CQL"] == ["3", "3", "0", "0", "0"]
+    assert events["CQL"] == ["3", "3"]
+    assert [text for text, _ in page.tables["e0-events"][0]] == ["dataset", "method", "members", "ratio estimator sick"]
     assert "e0-runs-behind-the-numbers" in page.tables
     assert {r[3][0] for r in page.tables["e0-runs-behind-the-numbers"][1:]} >= {"CQL-0", "SA-CQL-2"}
     assert ["fffffffffffffff" in r[5][0] for r in page.tables["e0-data"][1:]] == [True]
@@ -115,13 +123,15 @@ def test_over_all_datasets_leaves_out_who_lacks_some(page: Page) -> None:
 
 
 def test_one_seed_gets_no_verdict(page: Page) -> None:
-    row = next(r for r in page.tables["e0-paired-differences"] if r[1][0] == "CQL-half")
-    assert row[3][0] == "unknown (too few seeds)"
+    row = next(r for r in page.tables["e0-differences"] if r[1][0] == "CQL-half")
+    assert [text for text, _ in row[2:]] == [
+        "30.7 (no interval)", "", "–", "unknown (too few seeds)", "unpaired, 3 and 1 seeds",
+    ]  # fmt: skip
 
 
 def test_the_page_loads_nothing_from_elsewhere(made: Path, page: Page) -> None:
     text = (made / "report.html").read_text(encoding="utf-8")
-    assert not re.search(r"https?://|@import|url\(", text)
+    assert not re.search(r"https?://|@import|url\((?!#)", text)
     for tag, attributes in page.tags:
         for name in ("src", "href"):
             assert str(attributes.get(name) or "#").startswith(("#", "data:")), (tag, attributes)
