@@ -33,7 +33,8 @@ _HOME = {
     "TD3BC": "sapp.algorithms",
     "UWAC": "sapp.algorithms",
     "Algorithm": "sapp.algorithms",
-    "preset": "sapp.algorithms.presets",
+    "preset": "sapp.algorithms.registry",
+    "register": "sapp.algorithms.config",
     "Clip": "sapp.weights",
     "ConstantWeights": "sapp.weights",
     "DualDICE": "sapp.weights",
@@ -45,6 +46,16 @@ _HOME = {
     "ShuffledWeights": "sapp.weights",
     "StateWeights": "sapp.weights",
     "Uniform": "sapp.weights",
+    "Control": "sapp.weights",
+    "ControlKind": "sapp.weights",
+    "FrozenWeights": "sapp.weights",
+    "OccupancyInfoNCE": "sapp.weights",
+    "OccupancyModel": "sapp.weights",
+    "RatioWeights": "sapp.weights",
+    "RescaledWeights": "sapp.weights",
+    "Transform": "sapp.weights",
+    "control": "sapp.weights",
+    "state_weights": "sapp.weights.registry",
     "Dataset": "sapp.data",
     "FrameDataset": "sapp.data",
     "load": "sapp.data",
@@ -78,7 +89,8 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.algorithms import DiscreteCQL as DiscreteCQL
     from sapp.algorithms import FisherBRC as FisherBRC
     from sapp.algorithms import ReBRAC as ReBRAC
-    from sapp.algorithms.presets import preset as preset
+    from sapp.algorithms.config import register as register
+    from sapp.algorithms.registry import preset as preset
     from sapp.collect.minari_export import save_minari as save_minari
     from sapp.core.errors import SappError as SappError
     from sapp.data import Dataset as Dataset
@@ -92,15 +104,25 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.training.loop import train as train
     from sapp.weights import Clip as Clip
     from sapp.weights import ConstantWeights as ConstantWeights
+    from sapp.weights import Control as Control
+    from sapp.weights import ControlKind as ControlKind
     from sapp.weights import DualDICE as DualDICE
+    from sapp.weights import FrozenWeights as FrozenWeights
     from sapp.weights import Identity as Identity
     from sapp.weights import LogMinMax as LogMinMax
     from sapp.weights import MatchedWeights as MatchedWeights
+    from sapp.weights import OccupancyInfoNCE as OccupancyInfoNCE
+    from sapp.weights import OccupancyModel as OccupancyModel
     from sapp.weights import Power as Power
     from sapp.weights import RandomWeights as RandomWeights
+    from sapp.weights import RatioWeights as RatioWeights
+    from sapp.weights import RescaledWeights as RescaledWeights
     from sapp.weights import ShuffledWeights as ShuffledWeights
     from sapp.weights import StateWeights as StateWeights
+    from sapp.weights import Transform as Transform
     from sapp.weights import Uniform as Uniform
+    from sapp.weights import control as control
+    from sapp.weights.registry import state_weights as state_weights
 
 
 def __getattr__(name: str) -> Any:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -17,6 +20,7 @@ from sapp import (
     Identity,
     LogMinMax,
     MatchedWeights,
+    OccupancyModel,
     Power,
     RandomWeights,
     SappError,
@@ -25,9 +29,10 @@ from sapp import (
     Uniform,
     preset,
 )
-from sapp.algorithms.config import build, describe, options, override, register, resolve
-from sapp.algorithms.presets import PRESETS, weight_range
-from sapp.weights import Control, control
+from sapp.algorithms.config import build, describe, import_modules, options, override, register, resolve
+from sapp.algorithms.registry import ALGORITHMS, PAPER
+from sapp.weights import Control, ControlKind, control
+from sapp.weights.paper import weight_range
 
 WEIGHTS = [
     Uniform(), ConstantWeights(0.3), RandomWeights(LogMinMax(0.5, 1.0)),
@@ -61,7 +66,7 @@ def test_describe_and_build_are_inverse_through_json(weights: StateWeights) -> N
     assert not same(build(json.loads(text)), CQL(weights=weights))
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", [*ALGORITHMS, *PAPER])
 def test_presets_roundtrip(name: str) -> None:
     algorithm = preset(name, "walker2d_expert-v2")
     assert same(build(json.loads(json.dumps(describe(algorithm)))), algorithm)
@@ -81,7 +86,7 @@ def test_values_that_json_cannot_hold_are_refused() -> None:
 
 
 def test_own_classes_must_be_registered_and_then_roundtrip() -> None:
-    with pytest.raises(SappError, match=r"Unknown is not registered.*sapp\.algorithms\.config\.register"):
+    with pytest.raises(SappError, match=r"Unknown is not registered.*sapp\.register"):
         describe(CQL(weights=Unknown()))
     with pytest.raises(SappError, match=r"unknown class 'Unknown'"):
         build({"class": "Unknown"})
@@ -90,8 +95,37 @@ def test_own_classes_must_be_registered_and_then_roundtrip() -> None:
 
 
 def test_build_refuses_fields_it_does_not_know() -> None:
-    with pytest.raises(SappError, match=r"CQL has no field 'alhpa'"):
+    with pytest.raises(SappError, match=r"CQL has no field 'alhpa'.*did you mean 'alpha'"):
         build({"class": "CQL", "alhpa": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("description", "words"),
+    [
+        ({"class": "CQL", "alpha": "five"}, "CQL: alpha is 'five'; it must be of type float"),
+        ({"class": "CQL", "hidden": 256}, "CQL: hidden is 256"),
+        ({"class": "CQL", "batch_size": True}, "batch_size is True; it must be of type int"),
+        ({"class": "Control", "kind": 1}, "Control lacks its field 'of'"),
+        ({"class": "CLQ"}, "unknown class 'CLQ'.*did you mean 'CQL'"),
+        ({"class": "CQL", "weights": "ocupancy"}, "weights 'ocupancy' are unknown.*did you mean 'occupancy'"),
+    ],
+)
+def test_build_refuses_what_cannot_be_meant(description: dict, words: str) -> None:
+    with pytest.raises(SappError, match=words):
+        build(description)
+
+
+def test_weights_by_name_in_python_in_configurations_and_in_overrides() -> None:
+    named = CQL(weights="shuffled:occupancy")
+    assert same(named, CQL(weights=ShuffledWeights(OccupancyModel())))
+    assert same(build({"class": "CQL", "weights": "shuffled:occupancy"}), named)
+    assert same(override(CQL(), {"weights": "shuffled:occupancy"}), named)
+    assert same(build(json.loads(json.dumps(describe(named)))), named)
+
+
+def test_a_part_of_controlled_weights_is_found_without_naming_the_control() -> None:
+    weights = override(CQL(weights="rescaled:matched:dualdice"), {"weights.f.b1": 3, "weights.hidden": "4"}).weights
+    assert (weights.of.of.f.b1, weights.of.of.hidden) == (3.0, (4,))
 
 
 SA = CQL(weights=DualDICE())
@@ -180,8 +214,10 @@ def test_presets_have_the_papers_b0_and_b1(task: str, number: int) -> None:
         assert (f.b0, f.b1, f.span) == (b0, b1, "added")
         random = preset("s-sa-cql", name).weights
         assert [float(end) for end in random.bounds()] == [b0, b0 + b1]
-        for control_name, kind in (("shuffled-sa-cql", 1), ("matched-sa-cql", 2)):
-            weights = preset(control_name, name).weights
+        literal = preset("cql", name, "random-b0-b1").weights
+        assert [float(end) for end in literal.bounds()] == [b0, b1]
+        for text, kind in (("shuffled:dualdice", ControlKind.SHUFFLED), ("matched:occupancy", ControlKind.MATCHED)):
+            weights = preset("cql", name, text).weights
             assert (weights.kind, weights.of.f.b0, weights.of.f.b1) == (kind, b0, b1)
 
 
@@ -205,16 +241,60 @@ def test_an_unknown_preset_gets_a_suggestion() -> None:
         preset("sacql")
 
 
-def test_a_command_can_be_told_where_classes_of_ones_own_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_of_the_paper_has_its_weights() -> None:
+    assert same(preset("sa-cql", "hopper-expert"), preset("cql", "hopper-expert", "dualdice"))
+    with pytest.raises(SappError, match="sa-cql is cql with weights 'dualdice': for other weights name cql"):
+        preset("sa-cql", "hopper-expert", "occupancy")
+    with pytest.raises(SappError, match="IQL takes no state weights"):
+        preset("iql", weights="dualdice")
+
+
+def test_classes_of_your_own_are_known_by_name_once_their_file_is_imported(tmp_path: Path) -> None:
     file = tmp_path / "own_rule.py"
     file.write_text(
-        "from sapp.algorithms import CQL\nfrom sapp.algorithms.config import register\n\n"
-        "@register\nclass OwnRule(CQL):\n    alpha: float = 3.5\n"
+        "import sapp\n\n@sapp.register\nclass OwnRule(sapp.CQL):\n    alpha: float = 3.5\n\n\n"
+        "@sapp.register\nclass OwnWeights(sapp.ConstantWeights):\n    value: float = 0.25\n"
     )
-    with pytest.raises(SappError, match=r"unknown class 'OwnRule'.*SAPP_IMPORT=my_algorithm.py"):
+    with pytest.raises(SappError, match=r"unknown class 'OwnRule'.*sapp --import my_module.py"):
         build({"class": "OwnRule"})
-    monkeypatch.setenv("SAPP_IMPORT", str(file))
+    import_modules([str(file)])
     assert build({"class": "OwnRule", "discount": 0.5}).alpha == 3.5
-    monkeypatch.setenv("SAPP_IMPORT", f"json, {tmp_path / 'missing.py'}")
-    with pytest.raises(SappError, match=r"SAPP_IMPORT: cannot import '.*missing.py'"):
-        build({"class": "NowhereRule"})
+    assert preset("own-rule", weights="own-weights").weights.value == 0.25
+    with pytest.raises(SappError, match=r"--import .*missing.py: cannot be imported"):
+        import_modules(["json", str(tmp_path / "missing.py")])
+
+
+def test_a_name_of_sapp_cannot_be_taken() -> None:
+    with pytest.raises(SappError, match="Uniform is a class of sapp"):
+        register(type("Uniform", (StateWeights,), {}))
+    with pytest.raises(SappError, match="'iql' is taken"):
+        register(type("Iql", (CQL,), {}))
+
+
+def test_an_installed_package_offers_algorithms_and_weights(tmp_path: Path) -> None:
+    """In a process of its own: a package on the path, as an installer leaves it."""
+    (tmp_path / "their_rules.py").write_text(
+        "import sapp\n\n\nclass TheirRule(sapp.CQL):\n    alpha: float = 7.0\n\n\n"
+        "class TheirWeights(sapp.ConstantWeights):\n    value: float = 0.125\n"
+    )
+    about = tmp_path / "their_rules-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: their-rules\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(
+        "[sapp.algorithms]\ntheir-rule = their_rules:TheirRule\n\n"
+        "[sapp.weights]\ntheir-weights = their_rules:TheirWeights\n"
+    )
+    code = (
+        "import json, sapp\nfrom sapp.algorithms.config import build, describe\n"
+        "made = sapp.preset('their-rule', weights='shuffled:their-weights')\n"
+        "text = json.dumps(describe(made))\nprint(made.alpha, made.weights.of.value, build(json.loads(text)) == made)\n"
+        "from sapp.cli.main import main\nmain(['algorithms'])"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
+    )
+    first, *page = done.stdout.splitlines()
+    assert first == "7.0 0.125 True"
+    assert any(line.startswith("their-rule ") and "their_rules:TheirRule" in line for line in page)
+    assert any(line.startswith("their-weights ") for line in page)

@@ -13,6 +13,7 @@ from sapp.core.precision import check_precision
 from sapp.core.spec import Batch, Spec
 from sapp.networks import Policy
 from sapp.weights import StateWeights, Uniform
+from sapp.weights.registry import state_weights
 
 Metrics = dict[str, Array]
 
@@ -30,7 +31,7 @@ class Algorithm(eqx.Module):
     Attributes:
         discount: γ of the targets, and of the ratios that state weights learn.
         batch_size: transitions of an update.
-        weights: of states, which the penalty is multiplied with.
+        weights: of states, which the per-state penalty is multiplied with; an object, or a name such as occupancy.
         hidden: layer sizes of the networks.
         tau: share of the networks that goes into their target copies at each update.
         lr: learning rate.
@@ -52,6 +53,15 @@ class Algorithm(eqx.Module):
     weights: eqx.AbstractVar[StateWeights]
     needs_next_action: ClassVar[bool] = False
     """Whether batches must carry the next logged action."""
+    discrete_actions: ClassVar[bool] = False
+    """Whether it is for data with discrete actions, not vectors."""
+    images: ClassVar[bool] = False
+    """Whether it also takes frames for observations."""
+
+    def __post_init__(self) -> None:
+        """Weights may be given by name: ``CQL(weights="occupancy")``, see ``sapp.weights.registry``."""
+        if isinstance(self.weights, str):
+            self.weights = state_weights(self.weights)
 
     def init(self, key: Array, spec: Spec) -> Any:
         """Initial parameters and optimiser states."""

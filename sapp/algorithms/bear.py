@@ -15,6 +15,7 @@ from sapp.algorithms.divergences import Kernel, check_kernel, mmd_squared
 from sapp.core.errors import check_ranges
 from sapp.core.pytrees import polyak
 from sapp.core.spec import Batch, Spec
+from sapp.data.benchmark_names import d4rl_parts
 from sapp.networks import CVAE, BestOf, GaussianActor, Precision, ensemble, make_critics, vae_loss
 from sapp.weights import StateWeights, Uniform
 
@@ -172,3 +173,9 @@ class BEAR(Algorithm):
 def mmd(x: Array, y: Array, sigma: Array | float, kernel: Kernel) -> Array:
     """√(MMD² + 1e-6) a state."""
     return jnp.sqrt(jnp.maximum(mmd_squared(x, y, sigma, kernel), 0.0) + 1e-6)
+
+
+def bear(dataset: str) -> BEAR:
+    """BEAR as in d3rlpy's script: a Gaussian kernel on halfcheetah, a Laplacian one elsewhere."""
+    environment, _ = d4rl_parts(dataset) or ("", "")
+    return BEAR(kernel="gaussian" if environment == "halfcheetah" else "laplacian")

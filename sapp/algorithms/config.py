@@ -3,88 +3,135 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 import importlib.util
 import math
-import os
-from collections.abc import Iterator, Mapping
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import equinox as eqx
 
 from sapp import algorithms
 from sapp import weights as ratios
-from sapp.core.errors import SappError
+from sapp.algorithms.base import Algorithm
+from sapp.algorithms.registry import ALGORITHMS
+from sapp.core.errors import SappError, did_you_mean
+from sapp.weights import StateWeights
+from sapp.weights.registry import WEIGHTS, state_weights
 
 M = TypeVar("M", bound=eqx.Module)
+_REGISTERED: dict[str, type[eqx.Module]] = {}
 
-_KINDS: dict[str, type[eqx.Module]] = {
-    kind.__name__: kind
-    for module in (algorithms, ratios)
-    for kind in vars(module).values()
-    if isinstance(kind, type) and issubclass(kind, eqx.Module)
-}
+
+@cache
+def _own() -> dict[str, type[eqx.Module]]:
+    """Classes of sapp that a description may name."""
+    found = [getattr(package, name) for package in (algorithms, ratios) for name in package.__all__]
+    return {kind.__name__: kind for kind in found if isinstance(kind, type) and issubclass(kind, eqx.Module)}
 
 
 def register(kind: type[M]) -> type[M]:
-    """Make a class of your own known to run folders (use as a decorator)."""
-    _KINDS[kind.__name__] = kind
+    """Make a class of your own known by name (use as a decorator).
+
+    Run folders then know it by its name, and commands by its name in small letters: an algorithm ``LikelihoodBC`` is
+    ``sapp train likelihood-bc``, state weights ``InverseVisits`` are ``--weights inverse-visits``. Classes that an
+    installed package offers by an entry point need no decorator.
+    """
+    name = kind.__name__
+    if _own().get(name, kind) is not kind:
+        raise SappError(f"{name} is a class of sapp: give yours another name")
+    short = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", name).lower()
+    registry: Any = ALGORITHMS if issubclass(kind, Algorithm) else WEIGHTS if issubclass(kind, StateWeights) else None
+    if registry is not None:
+        if short in registry and name not in _REGISTERED:
+            raise SappError(f"the name {short!r} is taken by {registry.target(short)}: give {name} another name")
+        registry.add(short, kind)
+    _REGISTERED[name] = kind
     return kind
+
+
+def import_modules(names: Iterable[str]) -> None:
+    """Import modules or files (``my_algorithm.py``) that register classes, so that a command knows them."""
+    for name in names:
+        try:
+            if not name.endswith(".py"):
+                importlib.import_module(name)
+                continue
+            module = Path(name).stem
+            spec = importlib.util.spec_from_file_location(module, name)
+            assert spec is not None  # of a name that ends in .py there is one
+            assert spec.loader is not None
+            sys.modules[module] = loaded = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded)
+        except (ImportError, OSError, SyntaxError) as error:
+            raise SappError(f"--import {name}: cannot be imported ({error})") from None
 
 
 def describe(module: eqx.Module) -> dict[str, Any]:
     """A module's fields as JSON."""
-    if _KINDS.get(type(module).__name__) is not type(module):
-        name = type(module).__name__
-        raise SappError(f"{name} is not registered: decorate its class with sapp.algorithms.config.register")
-    fields: dict[str, Any] = {"class": type(module).__name__}
+    name = type(module).__name__
+    if _kind(name) is not type(module):
+        raise SappError(f"{name} is not registered: decorate its class with sapp.register")
+    fields: dict[str, Any] = {"class": name}
     for field in dataclasses.fields(module):
         value = getattr(module, field.name)
         fields[field.name] = describe(value) if isinstance(value, eqx.Module) else _plain(value)
     return fields
 
 
-OWN = "SAPP_IMPORT"
-"""Environment variable: modules or files, separated by commas, that register classes of one's own."""
-
-
-def import_own() -> None:
-    """Import what the environment names, so that commands know classes that are not part of sapp."""
-    for name in filter(None, (each.strip() for each in os.environ.get(OWN, "").split(","))):
-        try:
-            if not name.endswith(".py"):
-                importlib.import_module(name)
-                continue
-            spec = importlib.util.spec_from_file_location(os.path.basename(name)[:-3], name)
-            assert spec is not None  # of a name that ends in .py there is one
-            assert spec.loader is not None
-            spec.loader.exec_module(importlib.util.module_from_spec(spec))
-        except (ImportError, OSError, SyntaxError) as error:
-            raise SappError(f"{OWN}: cannot import {name!r} ({error})") from None
-
-
 def build(description: Mapping[str, Any]) -> Any:
-    """The module that ``describe`` described."""
+    """The module that ``describe`` described; weights may be a name, such as "occupancy"."""
     name = str(description.get("class"))
-    if name not in _KINDS:
-        import_own()
-    kind = _KINDS.get(name)
+    kind = _kind(name)
     if kind is None:
         raise SappError(
-            f"config.json names an unknown class {name!r}: import the module that registers it first; for a command, "
-            f"name it in the environment ({OWN}=my_algorithm.py sapp ...)"
+            f"config.json names an unknown class {name!r}{did_you_mean(name, [*_own(), *_REGISTERED])}: import the "
+            "module that registers it first; for a command, with sapp --import my_module.py ..."
         )
-    names = {field.name for field in dataclasses.fields(kind)}
-    if unknown := [name for name in description if name != "class" and name not in names]:
-        raise SappError(f"config.json: {description['class']} has no field {unknown[0]!r} in this version of sapp")
-    return kind(
-        **{
-            name: build(value) if isinstance(value, Mapping) else tuple(value) if isinstance(value, list) else value
-            for name, value in description.items()
-            if name != "class"
-        }
-    )
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    values = {}
+    for key, value in description.items():
+        if key == "class":
+            continue
+        if key not in fields:
+            raise SappError(f"config.json: {name} has no field {key!r} in this version{did_you_mean(key, fields)}")
+        if isinstance(value, Mapping):
+            values[key] = build(value)
+        else:
+            values[key] = tuple(value) if isinstance(value, list) else value
+            _check_type(name, fields[key], values[key])
+    for key, field in fields.items():
+        if key not in values and field.default is field.default_factory is dataclasses.MISSING:
+            raise SappError(f"config.json: {name} lacks its field {key!r}")
+    return kind(**values)
+
+
+def _kind(name: str) -> type[eqx.Module] | None:
+    """The class of that name: sapp's own, a registered one, or one that an installed package offers."""
+    if found := _own().get(name) or _REGISTERED.get(name):
+        return found
+    for registry in (ALGORITHMS, WEIGHTS):
+        for entry in registry.installed():
+            offered = registry[entry]
+            if isinstance(offered, type) and issubclass(offered, eqx.Module):
+                _REGISTERED.setdefault(offered.__name__, offered)
+    return _REGISTERED.get(name)
+
+
+_PLAIN: dict[str, Any] = {"float": (int, float), "int": int, "bool": bool, "str": str, "tuple[int, ...]": tuple}
+
+
+def _check_type(owner: str, field: dataclasses.Field[Any], value: Any) -> None:
+    """Refuse a value of another type than the field's, where that is a plain one."""
+    declared = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
+    wanted = _PLAIN.get(declared)
+    wrong = wanted is not None and not isinstance(value, wanted)
+    if wrong or (declared in ("float", "int") and isinstance(value, bool)):
+        raise SappError(f"config.json: {owner}: {field.name} is {value!r}; it must be of type {declared}")
 
 
 def options(module: eqx.Module, prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -101,23 +148,37 @@ def options(module: eqx.Module, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def resolve(module: eqx.Module, name: str) -> str:
-    """The dotted name of a hyper-parameter given in full or by its last part (the outermost match wins)."""
+    """The dotted name of a hyper-parameter given in full or by its last part (the outermost match wins).
+
+    In the full name of a part of weights inside a control the control may be left out: ``weights.f.b1`` is
+    ``weights.of.f.b1`` where the weights are shuffled.
+    """
     name = name.replace("-", "_")
     known = [dotted for dotted, _ in options(module)]
-    matches = [dotted for dotted in known if dotted == name] or [
-        dotted for dotted in known if dotted.rsplit(".", 1)[-1] == name
-    ]
+    matches = (
+        [dotted for dotted in known if dotted == name]
+        or [dotted for dotted in known if _bare(dotted) == _bare(name)]
+        or [dotted for dotted in known if dotted.rsplit(".", 1)[-1] == name]
+    )
     if matches:
         return min(matches, key=lambda dotted: dotted.count("."))
-    close = difflib.get_close_matches(name, [*known, *(dotted.rsplit(".", 1)[-1] for dotted in known)], n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(known)}"
-    raise SappError(f"{type(module).__name__} has no hyper-parameter {name!r}{hint}")
+    near = did_you_mean(name, [*known, *(dotted.rsplit(".", 1)[-1] for dotted in known)])
+    raise SappError(f"{type(module).__name__} has no hyper-parameter {name!r}{near or '; it has ' + ', '.join(known)}")
+
+
+def _bare(dotted: str) -> str:
+    """A dotted name without the controls on its way."""
+    return ".".join(part for part in dotted.split(".") if part != "of")
 
 
 def override(module: M, changes: Mapping[str, Any]) -> M:
-    """A copy with hyper-parameters changed by name; text is read as the field's own type."""
+    """A copy with hyper-parameters changed by name; text is read as the field's own type, weights by their name."""
     for name, value in changes.items():
-        module = _replace(module, resolve(module, name).split("."), value)
+        if name == "weights" and isinstance(module, Algorithm):
+            chosen = state_weights(value) if isinstance(value, str) else value
+            module = dataclasses.replace(module, weights=chosen)
+        else:
+            module = _replace(module, resolve(module, name).split("."), value)
     return module
 
 

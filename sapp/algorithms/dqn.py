@@ -40,6 +40,7 @@ class ScoreLearner(Algorithm):
     """
 
     discrete_actions: ClassVar[bool] = True
+    images: ClassVar[bool] = True
     network: eqx.AbstractVar[Any]
 
     def check_problem(self, spec: Spec) -> None:
@@ -198,3 +199,12 @@ def quantile_huber(quantiles: Array, target: Array) -> Array:
     error = target[:, None, :] - quantiles[:, :, None]
     sides = jnp.abs(levels[None, :, None] - (error < 0.0))
     return jnp.sum(jnp.mean(sides * huber(error), axis=-1), axis=-1)
+
+
+DOPAMINE_EPS = 0.01 / 32
+"""Adam's epsilon in Dopamine's quantile agents and in REM."""
+
+
+def qr_dqn(_: str) -> DQN:
+    """QR-DQN as batch_rl has it: 200 quantiles; greedy at s' by Q̄ itself, not double."""
+    return DQN(quantiles=200, lr=5e-5, adam_eps=DOPAMINE_EPS, target_every=2_000, double=False)

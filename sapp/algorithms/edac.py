@@ -10,9 +10,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from sapp.algorithms.actor_critic import Trained, actor_loss, bootstrap_target, squared_td, td_loss, temperature_loss
-from sapp.algorithms.base import Algorithm, Metrics, check_settings
+from sapp.algorithms.base import Algorithm, Metrics, check_no_weights, check_settings
 from sapp.core.pytrees import polyak
 from sapp.core.spec import Batch, Spec
+from sapp.data.benchmark_names import d4rl_parts
 from sapp.networks import (
     GaussianActor,
     Precision,
@@ -72,6 +73,8 @@ class EDAC(Algorithm):
 
     def __check_init__(self) -> None:
         check_settings(self, "eta", "initial_temperature", counts=("critics",))
+        if not self.diversify:
+            check_no_weights(self, "without diversification it has no penalty to weight")
 
     def init(self, key: Array, spec: Spec) -> EDACState:
         """Fresh networks; the target starts as a copy of the critics."""
@@ -132,3 +135,20 @@ def alignment(gradients: Array) -> Array:
     unit = gradients / (jnp.sqrt(jnp.maximum(squares, 1e-30)) + 1e-10)
     pairs = jnp.sum(jnp.square(jnp.sum(unit, axis=0)), axis=-1) - jnp.sum(jnp.square(unit), axis=(0, -1))
     return pairs / max(1, gradients.shape[0] - 1)
+
+
+def edac(dataset: str) -> EDAC:
+    """EDAC: N = 50 on hopper, 10 elsewhere; η = 5 on the mixed halfcheetah and walker2d sets and walker2d-expert, 0 on
+    random data of halfcheetah and hopper, else 1."""
+    environment, quality = d4rl_parts(dataset) or ("", "")
+    strong = quality == "medium-expert" and environment in ("halfcheetah", "walker2d")
+    strong |= (environment, quality) == ("walker2d", "expert")
+    none = quality == "random" and environment in ("halfcheetah", "hopper")
+    return EDAC(critics=50 if environment == "hopper" else 10, eta=5.0 if strong else 0.0 if none else 1.0)
+
+
+def sac_n(dataset: str) -> EDAC:
+    """SAC-N: N = 10 on halfcheetah, 20 on walker2d, 500 on hopper-medium, 200 on hopper's other sets."""
+    environment, quality = d4rl_parts(dataset) or ("", "")
+    counts = {"walker2d": 20, "hopper": 500 if quality == "medium" else 200}
+    return EDAC(critics=counts.get(environment, 10), diversify=False)

@@ -12,6 +12,7 @@ from jax import Array
 from sapp.algorithms.base import Metrics, check_settings
 from sapp.algorithms.td3 import TD3
 from sapp.core.spec import Batch, Spec
+from sapp.data.benchmark_names import d4rl_parts
 from sapp.networks import DeterministicActor, LayerNormCritic, ensemble, many, small_head
 
 
@@ -70,3 +71,32 @@ class ReBRAC(TD3):
         penalty = jnp.sum(jnp.square(action - batch.action), axis=-1)
         loss = jnp.mean(self.actor_penalty * weights * penalty - scale * value)
         return loss, {"actor/penalty": jnp.mean(penalty), "actor/scale": scale, "actor/value": jnp.mean(value)}
+
+
+PENALTIES = {
+    ("halfcheetah", "random"): (0.001, 0.1),
+    ("halfcheetah", "medium"): (0.001, 0.01),
+    ("halfcheetah", "expert"): (0.01, 0.01),
+    ("halfcheetah", "medium-expert"): (0.01, 0.1),
+    ("halfcheetah", "medium-replay"): (0.01, 0.001),
+    ("halfcheetah", "full-replay"): (0.001, 0.1),
+    ("hopper", "random"): (0.001, 0.01),
+    ("hopper", "medium"): (0.01, 0.01),
+    ("hopper", "expert"): (0.1, 0.1),
+    ("hopper", "medium-expert"): (0.1, 0.01),
+    ("hopper", "medium-replay"): (0.05, 0.5),
+    ("hopper", "full-replay"): (0.01, 0.01),
+    ("walker2d", "random"): (0.01, 0.0),
+    ("walker2d", "medium"): (0.05, 0.1),
+    ("walker2d", "expert"): (0.01, 0.5),
+    ("walker2d", "medium-expert"): (0.01, 0.01),
+    ("walker2d", "medium-replay"): (0.05, 0.01),
+    ("walker2d", "full-replay"): (0.01, 0.01),
+}
+"""(β₁, β₂) of the authors' configurations; other data take halfcheetah-medium's."""
+
+
+def rebrac(dataset: str) -> ReBRAC:
+    """ReBRAC with the penalties of the authors' configuration for a dataset."""
+    actor, critic = PENALTIES.get(d4rl_parts(dataset) or ("", ""), PENALTIES["halfcheetah", "medium"])
+    return ReBRAC(actor_penalty=actor, critic_penalty=critic)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sapp.cli.console import console
-from sapp.cli.data import whole_number
+from sapp.cli.options import OPEN, split_options, whole_number
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
 
@@ -46,11 +46,7 @@ Examples:
 
 def add_command(app: typer.Typer) -> None:
     """Add ``collect`` to ``sapp``."""
-    settings = {"help_option_names": ["-h", "--help"], "ignore_unknown_options": True}
-    app.command(
-        name="collect", help=_COLLECT, context_settings=settings,
-        options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...",
-    )(collect)  # fmt: skip
+    app.command(help=_COLLECT, context_settings=OPEN, options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...")(collect)
 
 
 def collect(
@@ -98,8 +94,6 @@ def collect(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")] = False,
 ) -> None:
     """``sapp.collect.train(environments, ...)``, then ``evaluate_snapshots`` and ``save_datasets``."""
-    from sapp.cli.main import split_options
-
     environments, changes = split_options(words or [])
     if resume is None and not environments:
         raise SappError("collect needs an environment, as in: sapp collect hopper --steps 100_000")

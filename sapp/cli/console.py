@@ -1,12 +1,16 @@
-"""Where the command prints its tables."""
+"""How the command prints tables and JSON, and loads data with a progress bar."""
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+
+    from sapp.data import Dataset, FrameDataset
 
 UNBOUNDED = 10_000
 """Columns of something that is not a terminal: no name is folded, so that it can be pasted into an option."""
@@ -17,3 +21,50 @@ def console() -> Console:
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=UNBOUNDED)
+
+
+def new_table(first: str, *others: str, title: str | None = None, **style: Any) -> Table:
+    """A table with headings; the first column folds long names."""
+    from rich.table import Table
+
+    table = Table(title=None if title is None else plain(title), title_justify="left", caption_justify="left", **style)
+    table.add_column(first, overflow="fold")
+    for heading in others:
+        table.add_column(heading, justify="right" if others[-1] == "length" else "left")
+    return table
+
+
+def plain(value: Any) -> Any:
+    """Plain text: a name in brackets is not markup."""
+    from rich.text import Text
+
+    return Text(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
+
+
+def print_table(table: Table) -> None:
+    """Print a table on stdout."""
+    console().print(table)
+
+
+def print_json(content: Any) -> None:
+    """Print plain data as JSON on stdout."""
+    print(json.dumps(content, indent=2, ensure_ascii=False))
+
+
+def load(source: str, **options: Any) -> Dataset | FrameDataset:
+    """``sapp.load`` with a bar while it downloads."""
+    from sapp.data import load as read
+
+    if not sys.stderr.isatty():
+        return read(source, **options)
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(source, visible=False, total=None)
+        return read(
+            source,
+            progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True),
+            **options,
+        )

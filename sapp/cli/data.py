@@ -1,172 +1,142 @@
-"""``sapp data make`` and ``sapp data list``: the benchmark's eighteen datasets; each command is one Python call."""
+"""``sapp data``: look at datasets, check them, convert them, and make the benchmark's."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from sapp.cli.console import console
+from sapp.cli import benchmark
+from sapp.cli.console import console, load, print_json
+from sapp.cli.options import SETTINGS, Columns, High, Home, Json, Limit, Low, Name, Source
 from sapp.core.errors import SappError
 
-_MAKE = """Make a dataset of the benchmark on this machine, without a network: NAME is one of the eighteen, or all.
-
-\b
-  {halfcheetah,hopper,walker2d}-{random,medium,medium-replay,full-replay,expert,medium-expert}
-
-It goes into the local Minari root ($MINARI_DATASETS_PATH, or ~/.minari/datasets) as sapp/hopper/medium-v0 and so on, in
-D4RL's size unless --transitions says less. An interrupted generation goes on where it stopped. Names with a version,
-such as hopper-medium-v2, are D4RL's own files: 'sapp data show hopper-medium-v2' downloads them.
-
-\b
-Examples:
-  sapp data make hopper-medium --transitions 100_000
-  sapp data make all
-  sapp data make hopper-medium --policy-from hopper_medium-v2.hdf5
-"""
+data_app = typer.Typer(
+    help="Look at datasets, check their physics, convert them.",
+    epilog="Example: sapp data show hopper-medium-v2",
+    rich_markup_mode=None,
+    context_settings=SETTINGS,
+)
+benchmark.add_commands(data_app)
 
 
-def add_commands(data_app: typer.Typer) -> None:
-    """Add ``make`` and ``list`` to ``sapp data``."""
-    data_app.command(name="make", help=_MAKE)(make)
-    data_app.command(
-        name="list",
-        epilog="Example: sapp data list",
-        help="List the eighteen datasets: which are made, their size and score, and what made them.",
-    )(list_datasets)
-
-
-def make(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names, or all.", show_default=False)],
-    transitions: Annotated[
-        str | None, typer.Option("--transitions", help="How many, such as 100_000 [D4RL's size].")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of starts and actions.")] = 0,
-    policy_from: Annotated[
-        Path | None, typer.Option("--policy-from", help="Use the behaviour policy in this D4RL file (.hdf5, .npz).")
-    ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace one that was made otherwise.")] = False,
-    threads: Annotated[int | None, typer.Option("--threads", help="Simulator threads [one per core].")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+@data_app.command(
+    epilog="Example: sapp data check plant.csv --columns plant.toml",
+    help="Say what is wrong with logs, and what is done about it when they are loaded; nothing is changed.",
+)
+def check(
+    source: Annotated[str, typer.Argument(metavar="LOGS", help="File, D4RL name or Minari id.", show_default=False)],
+    columns: Annotated[Path | None, typer.Option("--columns", help="TOML file that maps the columns.")] = None,
+    json: Json = False,
 ) -> None:
-    """``sapp.collect.benchmark.make.make(name, ...)``."""
-    from sapp.collect.benchmark.make import make as run
-    from sapp.collect.benchmark.make import order
-    from sapp.data.benchmark_names import NAMES
+    """``sapp.data.check.check(source, columns)``."""
+    from dataclasses import asdict
 
-    wanted = list(NAMES) if names == ["all"] else names
-    count = None if transitions is None else whole_number("--transitions", transitions)
-    for name in wanted:  # what cannot be made is reported before the first is made
-        order(name, transitions=count, seed=seed, policy_from=policy_from)
-    if threads is not None and threads < 1:
-        raise SappError(f"--threads {threads}: give at least 1")
-    for name in wanted:
-        with _bar(name, quiet) as progress:
-            path = run(
-                name, transitions=count, seed=seed, policy_from=policy_from, replace=replace, threads=threads,
-                progress=progress,
-            )  # fmt: skip
-        print(f"{name}: {path}")
+    from sapp.data.check import check as look
 
-
-def whole_number(option: str, text: str) -> int:
-    """A number as people write it, 100_000 or 100,000 or 1e5."""
-    try:
-        value = float(text.replace("_", "").replace(",", ""))
-        if value != int(value) or value < 1:
-            raise ValueError
-        return int(value)
-    except (ValueError, OverflowError):
-        raise SappError(f"{option} {text!r}: give a whole number of at least 1, such as 100_000") from None
-
-
-class _bar:
-    """A progress bar in transitions, where there is a terminal to show it on."""
-
-    def __init__(self, name: str, quiet: bool) -> None:
-        self._name, self._quiet, self._bar = name, quiet, None
-
-    def __enter__(self) -> Any:
-        import sys
-
-        if self._quiet or not sys.stderr.isatty():
-            return None
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        columns = (
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
-            TextColumn("transitions"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-        )  # fmt: skip
-        bar: Any = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._bar = bar
-        bar.start()
-        task = bar.add_task(self._name, total=1)
-        return lambda done, total: bar.update(task, completed=done, total=total)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-
-def list_datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
-    """``sapp.collect.benchmark.make.standing()``."""
-    from sapp.collect.benchmark.make import standing
-
-    rows = [_row(each) for each in standing()]
+    found = look(source, columns)
     if json:
-        import json as encoder
-
-        print(encoder.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(asdict(found))
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
+    print(f"{found.name}: {found.summary}")
+    for heading, lines in (("Done on loading", found.repairs), ("Left as it is", found.warnings)):
+        print(f"{heading}:" + ("" if lines else " nothing"))
+        for line in lines:
+            print(f"  - {line}")
+    print(f"Ready: sapp train {found.algorithm} {source}" + (f" --columns {columns}" if columns is not None else ""))
 
-    from sapp.data.loaders.minari import minari_folder
 
-    table = Table(
-        title=f"Datasets in {minari_folder()}",
-        title_justify="left",
-        caption_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+@data_app.command(
+    epilog="Example: sapp data show logs.csv --columns map.toml --plot logs.png",
+    help="Print what is in a dataset: episodes, returns, ranges; and draw it.",
+)
+def show(
+    source: Source,
+    plot: Annotated[Path | None, typer.Option("--plot", help="Write a figure (.png, .svg or .pdf).")] = None,
+    columns: Columns = None,
+    environment: Home = None,
+    low: Low = None,
+    high: High = None,
+    limit: Limit = None,
+    json: Json = False,
+) -> None:
+    """``sapp.data.dataset_summary.summarise(sapp.load(source))``."""
+    from dataclasses import asdict
+
+    from sapp.data.dataset_summary import plot_summary, print_summary, summarise
+
+    dataset = load(
+        source, columns=columns, environment=environment, action_low=low, action_high=high, max_episode_steps=limit
     )
-    table.caption = "score: mean normalised return of the episodes, 0 random, 100 expert"
-    for heading in ("name", "transitions", "episodes", "MB", "score"):
-        table.add_column(heading, justify="left" if heading == "name" else "right", no_wrap=True)
-    table.add_column("made from", overflow="fold")
-    for row in rows:
-        numbers = [row["transitions"], row["episodes"], row["megabytes"]]
-        table.add_row(
-            row["name"],
-            *("" if each is None else f"{each:,.0f}" for each in numbers),
-            "" if row["score"] is None else f"{row['score']:.1f}",
-            row["made_from"] or row["stands"],
-        )
-    console().print(table)
+    summary = summarise(dataset)
+    drawn = plot_summary(dataset, plot) if plot is not None else None
+    if json:
+        print_json(asdict(summary))
+        return
+    print_summary(summary, console())
+    if drawn is not None:
+        print(f"Figure: {drawn}")
 
 
-def _row(each: Any) -> dict[str, Any]:
-    if each.made is None:
-        stands = "(not made)" if each.can_make else "(no policy)"
-        stands = "(begun)" if each.begun else stands
-        empty = dict.fromkeys(("transitions", "episodes", "megabytes", "score", "made_from", "seed"))
-        return {"name": each.name, "stands": stands, **empty}
-    ours = each.made["sapp"]
-    source = ours["policies"]
-    made_from = source["from"] if "file" not in source else source["file"]
-    if "snapshots" in source:
-        used = source["snapshots"]
-        made_from = f"{len(used)} polic{'y' if len(used) == 1 else 'ies'}"
-        made_from += ", an earlier recipe" if each.outdated else ""
-    return {
-        "name": each.name,
-        "stands": "made",
-        "transitions": each.made["total_steps"],
-        "episodes": each.made["total_episodes"],
-        "megabytes": each.made["dataset_size"],
-        "score": ours["summary"]["score_mean"],
-        "made_from": made_from,
-        "seed": ours["seed"],
-    }
+@data_app.command(
+    epilog="Example: sapp data replay hopper_medium-v2.hdf5",
+    help="Replay every row of a D4RL file for one step: which simulator reproduces what it recorded?",
+)
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A D4RL HDF5 file.", show_default=False)],
+    physics: Annotated[str | None, typer.Option("--physics", help="d4rl or v4 [both].")] = None,
+    environment: Annotated[
+        str | None, typer.Option("--environment", help="hopper, halfcheetah or walker2d [from the file's name].")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """``sapp.envs.one_step_replay.replay(file)``."""
+    from dataclasses import asdict
+
+    from sapp.envs.one_step_replay import print_report
+    from sapp.envs.one_step_replay import replay as run
+
+    report = run(file, physics=physics or ("d4rl", "v4"), environment=environment)
+    if json:
+        print_json(asdict(report))
+    else:
+        print_report(report, console())
+
+
+@data_app.command(
+    epilog="Example: sapp data convert logs.csv logs.npz --columns map.toml --environment Pendulum-v1",
+    help="Write any dataset as one .npz file, with names, bounds and environment set once and for all; "
+    "a DQN-Replay folder becomes a folder whose frames are memory-mapped, for logs larger than memory.",
+)
+def convert(
+    source: Source,
+    target: Annotated[
+        Path,
+        typer.Argument(metavar="OUT.npz", help="The file (for image logs, the folder) to write.", show_default=False),
+    ],
+    columns: Columns = None,
+    name: Name = None,
+    environment: Home = None,
+    low: Low = None,
+    high: High = None,
+    limit: Limit = None,
+    compress: Annotated[bool, typer.Option("--compress", help="Smaller and slower.")] = False,
+) -> None:
+    """``sapp.save_npz(sapp.load(source), target)``."""
+    from sapp.data import FrameDataset, save_npz
+    from sapp.data.loaders.dqn_replay import is_dqn_replay, load_dqn_replay
+
+    if is_dqn_replay(Path(source)) and target.suffix != ".npz":
+        frames = load_dqn_replay(source, into=target, name=name, environment=environment)
+        print(f"{target}: {frames.size:,} rows")
+        return
+    if target.suffix != ".npz":
+        raise SappError(f"{target}: the file name must end in .npz")
+    dataset = load(
+        source, columns=columns, name=name, environment=environment, action_low=low, action_high=high,
+        max_episode_steps=limit,
+    )  # fmt: skip
+    if isinstance(dataset, FrameDataset):
+        raise SappError(f"{source}: holds images, which an .npz file is not for; give a folder to write")
+    print(f"{save_npz(dataset, target, compress=compress)}: {dataset.size:,} transitions")

@@ -16,19 +16,19 @@ _SECTION = re.compile(r"^(Attributes|Args):\n((?:[ \t]+.*(?:\n|$)|\n)*)", re.MUL
 _ENTRY = re.compile(r"^(\w+): *(.*(?:\n[ \t]+.*)*)", re.MULTILINE)
 
 
-def meanings(module: eqx.Module, prefix: str = "") -> dict[str, str]:
-    """What every hyper-parameter means, by the dotted names of ``sapp.algorithms.config.options``; see ``meaning``."""
+def field_docs(module: eqx.Module, prefix: str = "") -> dict[str, str]:
+    """What hyper-parameters mean, by the dotted names of ``sapp.algorithms.config.options``; see ``field_doc``."""
     found: dict[str, str] = {}
     for field in dataclasses.fields(module):
         value = getattr(module, field.name)
         if isinstance(value, eqx.Module):
-            found |= meanings(value, f"{prefix}{field.name}.")
+            found |= field_docs(value, f"{prefix}{field.name}.")
         else:
-            found[f"{prefix}{field.name}"] = meaning(type(module), field.name)
+            found[f"{prefix}{field.name}"] = field_doc(type(module), field.name)
     return found
 
 
-def meaning(kind: type, field: str) -> str:
+def field_doc(kind: type, field: str) -> str:
     """What a field of a class means, or "" where nothing is written.
 
     Looked for in the class, then in those it is made from: the text below the field, or its entry under "Attributes:"

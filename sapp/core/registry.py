@@ -36,6 +36,14 @@ class Registry(Generic[T]):
             return {}
         return {each.name: each.value for each in entry_points(group=self.group) if each.name not in self._own}
 
+    def installed(self) -> tuple[str, ...]:
+        """Names that installed packages have added."""
+        return tuple(self._installed)
+
+    def target(self, name: str) -> str:
+        """Where an entry's object is, "module:attribute"; "this process" for one that was added as an object."""
+        return self._own.get(name) or self._installed.get(name) or "this process"
+
     def __iter__(self) -> Iterator[str]:
         yield from self._own
         yield from self._installed

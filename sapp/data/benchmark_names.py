@@ -112,3 +112,9 @@ def of_minari(identity: str) -> str | None:
     match = re.fullmatch(r"sapp/([^/]+)/(.+)-v0", identity)
     name = f"{match[1]}-{match[2]}" if match else ""
     return name if is_name(name) else None
+
+
+def d4rl_parts(dataset: str) -> tuple[str, str] | None:
+    """Environment and quality in a D4RL-style name such as "hopper_medium_replay-v2"; None for other names."""
+    match = re.match(rf"({'|'.join(ENVIRONMENTS)})[-_]([a-z_-]+?)([-_]v\d+)?$", dataset.lower())
+    return (match[1], match[2].replace("_", "-")) if match else None

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from sapp.algorithms.config import override
-from sapp.algorithms.presets import GAMES, preset
+from sapp.algorithms.registry import preset
 from sapp.experiments.grid import Family, Grid, Scale
 from sapp.experiments.variants import named, with_controls
 from sapp.weights import StateWeights
+from sapp.weights.paper import GAMES
 
 REM = "REM"
 SMOKE_SIZES: dict[str, Any] = {

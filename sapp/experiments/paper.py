@@ -5,7 +5,7 @@ Normalised scores at one million steps, three seeds. Two slips are kept as print
 
 from __future__ import annotations
 
-from sapp.algorithms.presets import task
+from sapp.data.benchmark_names import d4rl_parts
 
 QUALITIES = ("medium", "medium-replay", "full-replay", "expert", "medium-expert", "random")
 METHODS = ("UWAC", "BEAR", "BCQ", "EDAC", "TD3+BC", "CQL", "F-BRC", "SA-CQL")
@@ -80,7 +80,7 @@ def published(experiment: str, variant: str, dataset: str) -> float | None:
     """The paper's score of a variant of an experiment on a dataset; None where it prints none."""
     if (game := dataset.split("-")[0]) in TABLE_2:
         return TABLE_2[game].get(variant, (None,))[0]
-    known = task(dataset)
+    known = d4rl_parts(dataset)
     if known is None or known[0] not in _TABLE_1 or known[1] not in QUALITIES:
         return None
     environment, quality = known

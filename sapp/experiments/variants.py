@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from sapp.algorithms import Algorithm
 from sapp.algorithms import config as configuration
-from sapp.algorithms.presets import preset, weight_range
+from sapp.algorithms.registry import preset
 from sapp.experiments.grid import Family, Maker, Scale
 from sapp.weights import DualDICE, LogMinMax, RescaledWeights, StateWeights, control
+from sapp.weights.paper import weight_range
 
 A = TypeVar("A", bound=Algorithm)
 CONTROLS = {"CQL": "uniform", "SA-CQL": "real", "shuffled": "shuffled", "matched": "matched", "random": "random"}

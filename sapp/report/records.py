@@ -137,13 +137,13 @@ def told_apart(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
 
 def dataset_order(members: Iterable[Member]) -> tuple[str, ...]:
     """Names in the order of the paper: by environment, then by quality; other names in the order they come."""
-    from sapp.algorithms.presets import task
+    from sapp.data.benchmark_names import d4rl_parts
     from sapp.experiments.paper import QUALITIES
 
     names = list(dict.fromkeys(member.dataset for member in members))
 
     def place(name: str) -> tuple[str, int, int]:
-        environment, quality = task(name) or (name.split("-")[0], "")
+        environment, quality = d4rl_parts(name) or (name.split("-")[0], "")
         return environment, QUALITIES.index(quality) if quality in QUALITIES else len(QUALITIES), names.index(name)
 
     return tuple(sorted(names, key=place))

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from sapp.algorithms import Algorithm
-from sapp.algorithms.presets import preset
+from sapp.algorithms.registry import preset
 from sapp.core.errors import Interrupted, SappError
 from sapp.core.files import remove_leftovers
 from sapp.core.precision import resolved

@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from sapp import Dataset, SappError
-from sapp.algorithms.presets import weight_range
 from sapp.data.dataset import concatenate
 from sapp.experiments.datasets import SMOKE_DATA, load_dataset
 from sapp.experiments.grid import Family, Grid, Scale
 from sapp.experiments.variants import with_controls
 from sapp.weights import DualDICE, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights
+from sapp.weights.paper import weight_range
 
 ESTIMATORS: dict[str, type[DualDICE] | type[OccupancyModel] | type[OccupancyInfoNCE]] = {
     "dualdice": DualDICE, "occupancy": OccupancyModel, "infonce": OccupancyInfoNCE,

@@ -13,7 +13,7 @@ from baseline_cases import CASES, LEFT, MEAN, PHASE, RIGHT, SPREAD, Trained, by_
 from scipy import stats
 
 from sapp import ConstantWeights, Phase, SappError, preset
-from sapp.algorithms.presets import PRESETS
+from sapp.algorithms.registry import ALGORITHMS
 from sapp.networks import ensemble
 
 pytestmark = pytest.mark.usefixtures("long_training")
@@ -131,9 +131,18 @@ def test_algorithms_without_a_penalty_refuse_weights(name: str) -> None:
         dataclasses.replace(CASES[name].algorithm, weights=ConstantWeights(1.0))
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("sa-") and "discrete" not in name])
+WEIGHTED = ("cql", "td3bc", "rebrac", "bear", "brac", "brac-p", "brac-mmd", "fisher-brc", "uwac", "edac")
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
 def test_every_penalised_preset_takes_ratio_weights(name: str) -> None:
     """Traced, not run: DualDICE draws from each policy and each penalty is multiplied with its weights."""
-    chosen = population(preset(name, "hopper-medium-v2"), [({}, "narrow"), ({}, "hill")])
+    chosen = population(preset(name, "hopper-medium-v2", "dualdice"), [({}, "narrow"), ({}, "hill")])
     logged = chosen.empty_sums(jax.eval_shape(chosen.init), Phase("joint", 0)).values
     assert {"loss", "ratio/zeta_mean", "weights/mean"} <= set(logged)
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name not in (*WEIGHTED, "discrete-cql")])
+def test_every_other_preset_refuses_them(name: str) -> None:
+    with pytest.raises(SappError, match="takes no state weights"):
+        preset(name, weights="dualdice")

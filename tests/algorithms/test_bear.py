@@ -81,7 +81,7 @@ def test_four_draws_of_one_law_are_further_apart_than_the_threshold(
 
 def test_kernel_by_dataset() -> None:
     assert preset("bear", "halfcheetah-medium-v2").kernel == "gaussian"
-    assert preset("sa-bear", "hopper-medium-v2").kernel == "laplacian"
+    assert preset("bear", "hopper-medium-v2", "dualdice").kernel == "laplacian"
 
 
 # UWAC

@@ -9,7 +9,7 @@ import pytest
 
 from sapp.algorithms import DQN, REM, DiscreteBC, DiscreteCQL, MLPScores
 from sapp.algorithms.dqn import DQNState, estimates, quantile_huber
-from sapp.algorithms.presets import preset
+from sapp.algorithms.registry import preset
 from sapp.core.errors import SappError
 from sapp.core.spec import Batch, Spec
 from sapp.weights import DualDICE, LogMinMax, RandomWeights

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sapp.algorithms.presets import weight_range
 from sapp.core.errors import SappError
 from sapp.experiments import paper
 from sapp.experiments.datasets import load_dataset
 from sapp.experiments.find import EXPERIMENTS
 from sapp.experiments.grid import run_key, scaled
 from sapp.weights import ControlKind
+from sapp.weights.paper import weight_range
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

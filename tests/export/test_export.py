@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sapp.algorithms.presets import BASES, OTHERS, preset
+from sapp.algorithms.registry import ALGORITHMS, preset
 from sapp.cli.main import main
 from sapp.core.errors import SappError
 from sapp.core.spec import Spec
@@ -34,7 +34,7 @@ def problem(discrete: bool, scaled: bool = True) -> Problem:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*BASES, *OTHERS])
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_algorithm_agrees_with_its_file(name: str) -> None:
     algorithm = preset(name, "x")
     discrete = bool(getattr(algorithm, "discrete_actions", False))

@@ -17,7 +17,7 @@ from finite import FiniteProblem, TablePolicy, problem
 
 from sapp import CQL, SappError
 from sapp.algorithms.config import build, describe
-from sapp.algorithms.presets import preset
+from sapp.algorithms.registry import preset
 from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP, TanhGaussian
 from sapp.weights import DualDICE, FrozenWeights, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights
@@ -515,8 +515,8 @@ def test_estimators_survive_config_json(weights: StateWeights) -> None:
 
 
 def test_presets_by_name_take_the_datasets_range() -> None:
-    for name, kind in (("sa-cql-occupancy", OccupancyModel), ("sa-cql-infonce", OccupancyInfoNCE)):
-        weights = preset(name, "walker2d-medium-v2").weights
+    for name, kind in (("occupancy", OccupancyModel), ("infonce", OccupancyInfoNCE)):
+        weights = preset("cql", "walker2d-medium-v2", name).weights
         assert isinstance(weights, kind)
         assert (weights.f.b0, weights.f.b1) == (0.5, 1.0)
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sapp.cli.main import OTHERS, PENALISED, VARIANTS, main, split_options, sweep
+from sapp.cli.main import main
+from sapp.cli.options import split_options
+from sapp.cli.train import sweep
 from sapp.core.errors import SappError
 
 COMMANDS = (
@@ -58,12 +60,15 @@ def test_every_help_page_has_an_example(command, capsys):
 
 
 def test_train_help_names_the_algorithms(capsys):
-    from sapp.algorithms.presets import PRESETS
+    from sapp.algorithms.registry import ABOUT, ALGORITHMS, PAPER
+    from sapp.weights import registry
 
-    assert [*(f"{prefix}{name}" for name in PENALISED for prefix in ("", *VARIANTS)), *OTHERS] == list(PRESETS)
+    assert list(ABOUT) == list(ALGORITHMS)
+    assert [name.partition(":")[0] for name in registry.ABOUT] == list(registry.WEIGHTS)
     assert main(["train", "sa-cql", "--help"]) == 0
     page = capsys.readouterr().out
-    assert all(name in page for name in (*PENALISED, *OTHERS, *VARIANTS))
+    assert all(f"  {name} " in page for name in (*ALGORITHMS, *PAPER, *registry.ABOUT))
+    assert all(f"  {name}:WEIGHTS " in page for name in registry.CONTROLS)
     assert "sapp algorithms NAME" in page
 
 
@@ -91,7 +96,7 @@ def test_the_page_of_the_command_names_every_command_and_option():
 
     from sapp.cli.main import app
 
-    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
     parts = {part.split()[1]: part for part in page.split("\n## ")[1:] if part.startswith("sapp ")}
     missing = []
     for name, command in typer.main.get_command(app).commands.items():
@@ -102,9 +107,26 @@ def test_the_page_of_the_command_names_every_command_and_option():
     assert missing == []
 
 
-def test_algorithms_lists_hyper_parameters(capsys):
+def test_algorithms_fit_one_screen_and_say_what_each_takes(capsys):
     assert main(["algorithms"]) == 0
-    assert "matched-sa-cql" in capsys.readouterr().out
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40
+    cells = {line.split()[0]: line for line in lines if line.strip()}
+    assert cells["cql"].split()[-2:] == ["continuous", "yes"]
+    assert cells["discrete-cql"].split()[-3:] == ["discrete", "yes", "yes"]
+    assert cells["iql"].split()[-1] == "continuous"
+    assert {"dualdice", "occupancy", "constant:NUMBER", "shuffled:WEIGHTS"} <= set(cells)
+    assert main(["algorithms", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["algorithms"]["rem"] == {
+        "about": "random ensemble mixture, 200 heads", "continuous": False, "discrete": True, "images": True,
+        "weights": False,
+    }  # fmt: skip
+
+
+def test_algorithms_lists_hyper_parameters(capsys):
+    assert main(["algorithms", "cql", "--weights", "shuffled:occupancy"]) == 0
+    assert "weights.of.successor" in capsys.readouterr().out
     assert main(["algorithms", "sa-cql", "--data", "walker2d-expert-v2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["alpha"] == 5.0
@@ -132,6 +154,48 @@ def test_sweep_changes_an_option_where_it_exists():
     assert table["sa-cql"]("x").weights.f.b0 == 0.25
     with pytest.raises(SappError, match="no hyper-parameter 'b0'"):
         sweep(["cql"], {"b0": "0.25"})
+
+
+def test_sweep_gives_each_algorithm_each_of_the_weights():
+    table = sweep(["cql", "td3bc"], {"b1": "1,3"}, ["uniform", "shuffled:dualdice"])
+    assert list(table) == [
+        f"{name}+{weights}" for name in ("cql", "td3bc")
+        for weights in ("uniform", "shuffled-dualdice[weights.of.f.b1=1]", "shuffled-dualdice[weights.of.f.b1=3]")
+    ]  # fmt: skip
+    made = table["td3bc+shuffled-dualdice[weights.of.f.b1=3]"]("walker2d-medium")
+    assert (made.weights.of.f.b0, made.weights.of.f.b1) == (0.5, 3.0)
+    with pytest.raises(SappError, match="iql|IQL takes no state weights"):
+        sweep(["iql"], {}, ["dualdice"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--seeds", "x"], "--seeds 'x'"),
+        (["--alpha", "much"], "cannot read 'much'"),
+        (["--weights", "dualdise"], "did you mean 'dualdice'"),
+        (["--pretrain", "5"], "--pretrain and --ratio-steps are for weights that learn"),
+        (["--precision", "half"], "precision"),
+        (["--out", "TAKEN"], "already holds a run"),
+    ],
+)
+def test_bad_options_are_reported_before_data_are_looked_for(options, words, trained, capsys):
+    """Data may take minutes to make; these do not even exist."""
+    given = [str(trained) if option == "TAKEN" else option for option in options]
+    assert main(["train", "cql", "no-such-data.npz", *given]) == 2
+    line = capsys.readouterr().err
+    assert words in line
+    assert "no-such-data" not in line
+
+
+def test_weights_by_name_train_and_are_in_the_runs_configuration(point_file, tiny, short, tmp_path):
+    out = tmp_path / "run"
+    argv = ["train", "cql", str(point_file), *tiny, "--weights", "uniform,constant:0.5", *short]
+    assert main([*argv, "--eval-every", "0", "--out", str(out)]) == 0
+    members = json.loads((out / "config.json").read_text())["members"]
+    assert [(each["name"], each["algorithm"]["weights"]["class"]) for each in members] == [
+        ("cql+uniform/point-behaviour/0", "Uniform"), ("cql+constant-0.5/point-behaviour/0", "ConstantWeights"),
+    ]  # fmt: skip
 
 
 def test_train_leaves_a_whole_run(trained):

@@ -1,4 +1,4 @@
-"""``sapp data check``, ``evaluate --offline``, ``select`` and ``export``: from logs to a deployed policy."""
+"""``sapp select`` and ``sapp evaluate --offline``: what logs say that policies are worth."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp.cli.console import console
+from sapp.cli.console import console, print_json
 from sapp.core.errors import SappError
 
 if TYPE_CHECKING:
@@ -33,42 +33,12 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of the estimators.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
-def add_commands(app: typer.Typer, data_app: typer.Typer) -> None:
-    """Add ``select`` and ``export`` to ``sapp``, ``check`` to ``sapp data``."""
-    data_app.command(
-        epilog="Example: sapp data check plant.csv --columns plant.toml",
-        help="Say what is wrong with logs, and what is done about it when they are loaded; nothing is changed.",
-    )(check)
+def add_command(app: typer.Typer) -> None:
+    """Add ``select`` to ``sapp``."""
     app.command(
         epilog="Example: sapp select runs/alphas runs/td3bc --checkpoints all",
         help="Rank the policies of runs by what logs say they are worth; say how sure that is, and what it may cost.",
     )(select)
-    app.command(
-        epilog="Example: sapp export runs/first policy.onnx --member cql/plant/0",
-        help="Write a policy as ONNX, checked against ours, and its card beside it; needs: pip install 'sapp[onnx]'.",
-    )(export)
-
-
-def check(
-    source: Annotated[str, typer.Argument(metavar="LOGS", help="File, D4RL name or Minari id.", show_default=False)],
-    columns: Annotated[Path | None, typer.Option("--columns", help="TOML file that maps the columns.")] = None,
-    json: Json = False,
-) -> None:
-    """``sapp.data.check.check(source, columns)``."""
-    from dataclasses import asdict
-
-    from sapp.data.check import check as look
-
-    found = look(source, columns)
-    if json:
-        _print_json(asdict(found))
-        return
-    print(f"{found.name}: {found.summary}")
-    for heading, lines in (("Done on loading", found.repairs), ("Left as it is", found.warnings)):
-        print(f"{heading}:" + ("" if lines else " nothing"))
-        for line in lines:
-            print(f"  - {line}")
-    print(f"Ready: sapp train {found.algorithm} {source}" + (f" --columns {columns}" if columns is not None else ""))
 
 
 def evaluate_offline(
@@ -80,7 +50,7 @@ def evaluate_offline(
     if path.is_dir():
         _remember(path, reports)
     if json:
-        _print_json({"path": str(path), "act": act, "reports": [report.to_json() for report in reports]})
+        print_json({"path": str(path), "act": act, "reports": [report.to_json() for report in reports]})
     else:
         for report in reports:
             _print_report(report, act)
@@ -113,31 +83,11 @@ def select(
         raise SappError(f"the runs were trained on different logs ({names}); give one with --data")
     selection = choose(reports[0], by)  # type: ignore[arg-type]
     if json:
-        _print_json({"data": reports[0].data, "discount": reports[0].settings.discount, **selection.to_json()})
+        print_json({"data": reports[0].data, "discount": reports[0].settings.discount, **selection.to_json()})
     else:
         _print_selection(reports[0], selection)
     if not selection.order:
         raise typer.Exit(ALL_REFUSED)
-
-
-def export(
-    path: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder or policy file.", show_default=False)],
-    target: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="What to write.", show_default=False)],
-    member: Annotated[str | None, typer.Option("--member", help="Which policy, if the run has several.")] = None,
-    step: Annotated[int | None, typer.Option("--step", help="Which checkpoint [the newest].")] = None,
-    samples: Annotated[int, typer.Option("--samples", help="Random inputs to compare on.")] = 1_000,
-    json: Json = False,
-) -> None:
-    """``sapp.export.export_policy(run, target)``."""
-    from sapp.export import export_policy
-
-    card = export_policy(path, target, member=member, step=step, samples=samples)
-    if json:
-        _print_json(card)
-        return
-    check = card["check"]
-    print(f"{target}: agrees with our policy to {check['largest_difference']:.1e} on {check['inputs']:,} inputs")
-    print(f"Card: {target.with_suffix('.md')}, {target.with_suffix('.json')}")
 
 
 def _estimate(
@@ -288,9 +238,3 @@ def _print_selection(report: Offline, selection: Selection) -> None:
     if first.verdict != "trusted":
         reasons = "; ".join(report.diagnoses[first.policy].reasons)
         page.print(Text(f"Its estimate is {first.verdict}: {reasons}."))
-
-
-def _print_json(content: Any) -> None:
-    import json
-
-    print(json.dumps(content, indent=2, ensure_ascii=False))

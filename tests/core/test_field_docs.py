@@ -7,9 +7,9 @@ import pytest
 
 from sapp import preset
 from sapp.algorithms.config import options
-from sapp.algorithms.presets import PRESETS
+from sapp.algorithms.registry import ALGORITHMS
 from sapp.cli.main import main
-from sapp.core.field_docs import meaning, meanings
+from sapp.core.field_docs import field_doc, field_docs
 
 
 class Base(eqx.Module):
@@ -58,7 +58,7 @@ class Bare(Whole):
 
 
 def test_texts_come_from_below_fields_from_entries_and_from_shared_classes() -> None:
-    assert meanings(Whole()) == {
+    assert field_docs(Whole()) == {
         "rate": "of learning.",
         "size": "of a batch; rate does not depend on it.",
         "low": "Least value, in its own unit.",
@@ -67,20 +67,23 @@ def test_texts_come_from_below_fields_from_entries_and_from_shared_classes() -> 
         "part.width": "of its layer.",
         "part.depth": "",
     }
-    assert meaning(Bare, "low") == "Least value, in its own unit."
-    assert meaning(Bare, "own") == ""
+    assert field_doc(Bare, "low") == "Least value, in its own unit."
+    assert field_doc(Bare, "own") == ""
 
 
 def test_a_class_without_source_has_its_docstring() -> None:
     scope: dict[str, type] = {"Base": Base}
     exec('class Typed(Base):\n    """Typed in.\n\n    Args:\n        rate: mine.\n    """\n    more: int = 1', scope)
-    assert [meaning(scope["Typed"], name) for name in ("rate", "more")] == ["mine.", ""]
+    assert [field_doc(scope["Typed"], name) for name in ("rate", "more")] == ["mine.", ""]
 
 
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_hyper_parameter_of_every_preset_has_a_meaning(name: str) -> None:
-    chosen = preset(name)
-    found = meanings(chosen)
+WEIGHTS = ("dualdice", "occupancy", "infonce", "random", "constant:0.5", "rescaled:frozen:dualdice", "matched:random")
+
+
+@pytest.mark.parametrize(("name", "weights"), [*((name, None) for name in ALGORITHMS), *(("cql", w) for w in WEIGHTS)])
+def test_every_hyper_parameter_of_every_preset_has_a_meaning(name: str, weights: str | None) -> None:
+    chosen = preset(name, weights=weights)
+    found = field_docs(chosen)
     assert found.keys() == dict(options(chosen)).keys()
     assert [name for name, text in found.items() if not text] == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sapp.cli.demo import FIGURE, algorithms, demo, state_weights
+from sapp.cli.demo_run import algorithms, demo, state_weights
 from sapp.training import loop
 
 SIZES = {"seeds": 2, "steps": 16, "pretrain": 8, "ratio_steps": 8, "logged_episodes": 8, "eval_episodes": 3}
@@ -29,9 +29,9 @@ def test_ends_with_table_figure_and_run_path(shown):
     for row in ("behaviour (8 logged episodes)", "CQL", "SA-CQL", "SA-CQL − CQL", "95 % interval", "controls"):
         assert row in text
     figure, path = text.strip().splitlines()[-2:]
-    assert figure == f"Figure: {run.path / FIGURE}"
+    assert figure == f"Figure: {run.path / 'demo.png'}"
     assert path.startswith(f"Run: {run.path}  (")
-    assert (run.path / FIGURE).read_bytes().startswith(b"\x89PNG")
+    assert (run.path / "demo.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_both_algorithms_share_one_program_and_differ_in_the_weights_only(shown):
@@ -90,23 +90,23 @@ def test_an_interrupted_demo_goes_on_and_ends_like_a_straight_one(shown, tmp_pat
         patch.setattr(loop, "run_together", run)
         with pytest.raises(loop.Interrupted, match=f"interrupted; saved. Continue with: sapp demo --out {out}$"):
             demo(out, **SIZES, progress=False, console=Console(file=io.StringIO()))
-    assert not (out / FIGURE).exists()
+    assert not (out / "demo.png").exists()
     text = io.StringIO()
     found = demo(out, progress=False, console=Console(file=text, width=120))  # as it began: no sizes are needed
     assert found.step == 32
     assert text.getvalue().startswith(f"The demo in {out} goes on from step ")
     assert "as it began: 2 seeds, 16 steps at the end" in text.getvalue().replace("\n", " ")
     assert figures(text.getvalue()) == figures(printed)
-    assert (out / FIGURE).read_bytes().startswith(b"\x89PNG")
+    assert (out / "demo.png").read_bytes().startswith(b"\x89PNG")
     assert found.checkpoints[32].read_bytes() == straight.checkpoints[32].read_bytes()
 
 
 def test_a_demo_that_is_trained_is_shown(shown, tmp_path):
     straight, printed = shown
     out = Path(shutil.copytree(straight.path, tmp_path / "run"))
-    (out / FIGURE).unlink()
+    (out / "demo.png").unlink()
     text = io.StringIO()
     demo(out, progress=False, console=Console(file=text, width=120))
     assert text.getvalue().startswith(f"The demo in {out} is trained, as it began")
     assert figures(text.getvalue()) == figures(printed)
-    assert (out / FIGURE).exists()
+    assert (out / "demo.png").exists()

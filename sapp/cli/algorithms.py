@@ -1,0 +1,92 @@
+"""``sapp algorithms``: what can be trained, and the hyper-parameters of one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from sapp.cli.console import new_table, plain, print_json, print_table
+from sapp.cli.options import Json
+from sapp.core.errors import SappError
+
+
+def add_command(app: typer.Typer) -> None:
+    """Add ``algorithms`` to ``sapp``."""
+    app.command(
+        epilog="Example: sapp algorithms cql --weights occupancy",
+        help="List algorithms and state weights, or the hyper-parameters of one algorithm: defaults and meanings.",
+    )(algorithms)
+
+
+def algorithms(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Such as sa-cql.", show_default=False)] = None,
+    data: Annotated[str, typer.Option("--data", help="Defaults for this dataset, such as walker2d-expert-v2.")] = "",
+    weights: Annotated[str | None, typer.Option("--weights", help="With these state weights, as train has it.")] = None,
+    json: Json = False,
+) -> None:
+    """``sapp.algorithms.config.options`` and ``sapp.core.field_docs.field_docs`` of a preset."""
+    if name is None:
+        _list(json)
+        return
+    from sapp.algorithms.config import options
+    from sapp.algorithms.registry import preset
+    from sapp.core.field_docs import field_docs
+
+    chosen = preset(name, data, weights)
+    values, texts = dict(options(chosen)), field_docs(chosen)
+    if json:
+        print_json(values)
+        return
+    table = new_table("hyper-parameter", "default", *(["meaning"] if any(texts.values()) else []))
+    for key, value in values.items():
+        table.add_row(key, plain(value), *([plain(texts[key])] if any(texts.values()) else []))
+    print_table(table)
+
+
+def _list(json: bool) -> None:
+    from sapp.weights.registry import ABOUT, CONTROLS, WEIGHTS
+
+    found = _facts()
+    others = {name: f"from {WEIGHTS.target(name)}" for name in WEIGHTS if name not in ABOUT and name != "constant"}
+    weights = ABOUT | others | {f"{kind}:WEIGHTS": what for kind, what in CONTROLS.items()}
+    if json:
+        print_json({"algorithms": found, "weights": weights})
+        return
+    from rich.box import SIMPLE_HEAD
+
+    style: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 2, 0, 0), "show_edge": False}
+    table = new_table("algorithm", "what it is", "actions", "images", "weights", **style)
+    for name, fact in found.items():
+        marks = ("yes" if fact[key] else "" for key in ("images", "weights"))
+        table.add_row(name, plain(fact["about"]), "discrete" if fact["discrete"] else "continuous", *marks)
+    print_table(table)
+    print()
+    table = new_table("--weights", "how pessimism is spread over states", **style)
+    for name, what in weights.items():
+        table.add_row(name, plain(what))
+    print_table(table)
+
+
+def _facts() -> dict[str, dict[str, Any]]:
+    """What each algorithm takes: asked of itself, so that it also holds for those of other packages."""
+    from sapp.algorithms.registry import ABOUT, ALGORITHMS, PAPER, preset
+
+    facts: dict[str, dict[str, Any]] = {}
+    for name in ALGORITHMS:
+        chosen = preset(name)
+        try:
+            preset(name, weights="constant:0.5")
+            weighted = True
+        except SappError:
+            weighted = False
+        facts[name] = {
+            "about": ABOUT.get(name) or f"from {ALGORITHMS.target(name)}",
+            "continuous": not chosen.discrete_actions,
+            "discrete": chosen.discrete_actions,
+            "images": chosen.images,
+            "weights": weighted,
+        }
+    for name, (base, weights) in PAPER.items():
+        facts[name] = facts[base] | {"about": f"{base} --weights {weights}"}
+    return facts

@@ -1,0 +1,61 @@
+"""Options and arguments that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sapp.core.errors import SappError
+
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+OPEN = {**SETTINGS, "ignore_unknown_options": True}
+"""For commands whose options are also hyper-parameters; see ``split_options``."""
+
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/ALGORITHM-DATA-TIME.")]
+Columns = Annotated[Path | None, typer.Option("--columns", help="TOML file that maps columns of Parquet and CSV logs.")]
+Environment = Annotated[str | None, typer.Option("--environment", help="Play in this environment instead.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")]
+Board = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that train made.", show_default=False)]
+Source = Annotated[str, typer.Argument(metavar="DATA", help="File, D4RL name or Minari id.", show_default=False)]
+Name = Annotated[str | None, typer.Option("--name", help="Call the dataset this.")]
+Home = Annotated[str | None, typer.Option("--environment", help="The environment it is from.")]
+Low = Annotated[float | None, typer.Option("--action-low", help="Lowest action.")]
+High = Annotated[float | None, typer.Option("--action-high", help="Highest action.")]
+Limit = Annotated[int | None, typer.Option("--max-episode-steps", help="Step limit, where time-outs are not marked.")]
+
+
+def whole_number(option: str, text: str) -> int:
+    """A number as people write it, 100_000 or 100,000 or 1e5."""
+    try:
+        value = float(text.replace("_", "").replace(",", ""))
+        if value != int(value) or value < 1:
+            raise ValueError
+        return int(value)
+    except (ValueError, OverflowError):
+        raise SappError(f"{option} {text!r}: give a whole number of at least 1, such as 100_000") from None
+
+
+def split_options(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Positional words, and the options among them that the parser does not know: the hyper-parameters."""
+    positional: list[str] = []
+    changes: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        if not word.startswith("-"):
+            positional.append(word)
+            continue
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not name:
+            raise SappError(f"option {word} is unknown; see: sapp train --help")
+        value = value if equals else next(rest, "--")
+        if value.startswith("--"):
+            raise SappError(f"option --{name} needs a value, as in: --{name} VALUE")
+        if name in changes:
+            raise SappError(f"option --{name} is given twice; join values to compare by commas: --{name} A,B")
+        changes[name] = value
+    return positional, changes

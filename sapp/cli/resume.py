@@ -1,0 +1,42 @@
+"""``sapp resume``: continue a run from its newest checkpoint."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from sapp.cli.console import load
+from sapp.cli.evaluate import print_last_evaluation
+from sapp.cli.options import Board, Columns, Quiet, RunFolder
+
+
+def add_command(app: typer.Typer) -> None:
+    """Add ``resume`` to ``sapp``."""
+    app.command(
+        epilog="Example: sapp resume runs/first", help="Continue a run from its newest checkpoint, bit for bit."
+    )(resume)
+
+
+def resume(
+    path: RunFolder,
+    data: Annotated[
+        list[str] | None, typer.Option("--data", help="Where a dataset is now, if it moved; once per dataset.")
+    ] = None,
+    columns: Columns = None,
+    tensorboard: Board = False,
+    quiet: Quiet = False,
+) -> None:
+    """``sapp.resume(path)``."""
+    from sapp.runs.run import Run
+    from sapp.training.loop import resume as go_on
+
+    before = Run(path).step
+    moved = [load(source, columns=columns) for source in data] if data else None
+    run = go_on(path, data=moved, progress=not quiet, tensorboard=tensorboard)
+    if quiet:
+        return
+    if before >= run.total_steps:
+        print(f"{path}: finished, all {before:,} steps were trained; nothing is left to do", file=sys.stderr)
+    print_last_evaluation(run)
