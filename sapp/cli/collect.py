@@ -1,4 +1,4 @@
-"""``sapp collect``: policies and true replay buffers of one's own environments; one call into ``sapp.collect``."""
+"""``sapp collect``: policies and true replay buffers of your own environments; one call into ``sapp.collect``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def collect(
     chunk: Annotated[
         int, typer.Option("--chunk", help="Steps, and as many updates, between two changes of the acting policy.")
     ] = 256,
-    eval_episodes: Annotated[int, typer.Option("--eval-episodes", help="A snapshot and kind; 0: never.")] = 10,
+    eval_episodes: Annotated[int, typer.Option("--eval-episodes", help="Episodes per snapshot (0 = off).")] = 10,
     record: Annotated[
         str | None, typer.Option("--record", help="Also record so many transitions with each seed's best snapshot.")
     ] = None,
@@ -132,7 +132,7 @@ def collect(
     from sapp.envs import is_frames
 
     if images := [name for name in environments if is_frames(name)]:
-        raise SappError(f"{images[0]} has images for observations and choices for actions: add --algorithm dqn")
+        raise SappError(f"{images[0]} has images for observations and discrete actions: add --algorithm dqn")
     from sapp.algorithms.config import override
     from sapp.collect.snapshot_evaluation import evaluate_snapshots
 

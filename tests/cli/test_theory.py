@@ -46,9 +46,6 @@ def test_chain_shows_the_ratio_of_coverages(
         (["chain", "--divergence", "js"], "divergence 'js'"),
         (["chain", "--left", "0"], "left is 0"),
         (["chain", "--divergence", "kl", "--plot", "x.png"], "infinite"),
-        (["sepsis", "--out", "x.csv", "--sizes", "many"], "--sizes 'many'"),
-        (["sepsis", "--out", "x.csv", "--draws", "0"], "at least 1"),
-        (["sepsis", "--out", "x.csv", "--divergence", "tv"], "tv"),
     ],
 )
 def test_bad_arguments_get_one_line(
