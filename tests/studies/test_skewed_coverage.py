@@ -14,7 +14,7 @@ from sapp.experiments.driver import run_experiment
 from sapp.experiments.grid import scaled
 from sapp.experiments.store import Store
 from sapp.report.content import content
-from sapp.report.records import read
+from sapp.report.sources import read
 from sapp.weights import Control, RescaledWeights, control
 from studies.skewed_coverage import grid as study
 from studies.skewed_coverage.grid import ESTIMATORS, MEAN, SHARE, grid, mix
@@ -69,7 +69,7 @@ def test_every_score_on_the_page_is_what_its_rows_say() -> None:
     for line in re.findall(r"(?m)^\| ([\w-]+) \| [^|]* \| ([-\d. ]+) \| [^|]* \|$", page):
         name, each = line
         finals = [
-            " ".join(f"{member.evaluations[40_000].mean():.1f}" for member in experiment.of(dataset, name))
+            " ".join(f"{member.mean(40_000):.1f}" for member in experiment.of(dataset, name))
             for dataset in experiment.datasets
         ]
         assert each in finals, name
