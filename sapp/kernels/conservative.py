@@ -38,7 +38,8 @@ from jax import Array
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from sapp.core.precision import rounded
+from sapp.core.precision import Precision, lax_precision
+from sapp.core.precision import operands as tf32_operands
 from sapp.kernels.split_fp16 import power_of_two
 
 ROWS = 128
@@ -208,7 +209,7 @@ def critic_gradient(
     for number in reversed(range(len(inner))):
         w, below = inner[number][0], hidden[number]
         gradients.append((_product("cri,crj->cij", below, d, operands) / both, d_bias / back[:, None]))
-        d = _product("crj,cij->cri", d, w, operands, operands)
+        d = _product("crj,cji->cri", d, _transposed(w, operands), operands, operands)
         if number > 0:
             d = jax.lax.optimization_barrier(jnp.where(below > 0, d, jnp.zeros((), operands)))
             d_bias = jnp.sum(d, axis=1, dtype=jnp.float32)
@@ -296,10 +297,13 @@ def _product(subscripts: str, a: Array, b: Array, operands: Any, result: Any = j
 
 def _state_product(subscripts: str, a: Array, b: Array, operands: Any) -> Array:
     """A product of the state's half of the first layer, whose operands may have any size: float32, or TF32."""
-    if operands != jnp.float32:
-        a, b = rounded(a), rounded(b)
-    precision = jax.lax.Precision.HIGHEST if operands == jnp.float32 else jax.lax.Precision.DEFAULT
-    return jnp.einsum(subscripts, a, b, precision=precision)
+    setting: Precision = "float32" if operands == jnp.float32 else "tf32"
+    return jnp.einsum(subscripts, *tf32_operands(setting, a, b), precision=lax_precision(setting))
+
+
+def _transposed(weight: Array, operands: Any) -> Array:
+    """A layer's weights the other way round, laid out so: the library is faster with them than with a transposition."""
+    return jax.lax.optimization_barrier(jnp.swapaxes(weight, -1, -2).astype(operands))
 
 
 def _precision(operands: Any) -> jax.lax.Precision | None:

@@ -16,7 +16,7 @@ def test_both_precisions_train_from_one_start_and_are_compared(tmp_path: Path, m
     sapp.save_npz(behaviour_dataset(20, seed=0), tmp_path / "point.npz")
     options = [
         "train", "--out", str(tmp_path / "run"), "--steps", "300", "--seeds", "1", "--hidden", "16,16",
-        "--datasets", str(tmp_path / "point.npz"), "--precisions", "float32", "tf32",
+        "--datasets", str(tmp_path / "point.npz"), "--precisions", "float32", "tf32", "--float32", "point",
     ]  # fmt: skip
     monkeypatch.setattr("sys.argv", ["arithmetic", *options])
     arithmetic.main()
@@ -30,7 +30,7 @@ def test_both_precisions_train_from_one_start_and_are_compared(tmp_path: Path, m
     write_rows(rows, tmp_path / "rows.csv")
     again = read_rows(tmp_path / "rows.csv")
     assert [row.step for row in again] == [row.step for row in rows]
-    assert "point" in table(again, other="tf32")
+    assert "point" in table(again, "float32", "tf32")
 
 
 def test_the_last_third_is_compared() -> None:
@@ -40,7 +40,7 @@ def test_the_last_third_is_compared() -> None:
         for precision, value, td in (("float32", 100.0, 5.0), ("mixed", 101.0, 4.0))
         for step in (100, 200, 250, 300)
     ]
-    (found,) = agreement(rows)
+    (found,) = agreement(rows, "float32", "mixed")
     assert found.value_difference == pytest.approx(0.01)
     assert found.td_difference == pytest.approx(-0.2)
     assert found.largest_value == (100.0, 101.0)
