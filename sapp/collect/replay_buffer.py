@@ -14,7 +14,7 @@ from jax import Array
 
 from sapp.core.errors import SappError
 from sapp.core.spec import Batch
-from sapp.envs.policies import scaled
+from sapp.data.action_units import to_unit
 
 if TYPE_CHECKING:
     from sapp.data.dataset import Dataset
@@ -123,7 +123,7 @@ def device_rows(steps: Steps, environment: BatchEnvironment, observations: int, 
     out = np.zeros((count, 2 * observations + actions + 2), np.float32)
     size = environment.observation_size
     out[:, :size] = steps.observation
-    out[:, observations : observations + environment.action_size] = scaled(
+    out[:, observations : observations + environment.action_size] = to_unit(
         steps.action, environment.action_low, environment.action_high
     )
     out[:, observations + actions] = steps.reward

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sapp.collect.replay_buffer import Log, Steps
+from sapp.data.action_units import from_unit
 from sapp.envs.base import BatchEnvironment, check_seed
-from sapp.envs.policies import StochasticPolicy, unscaled
+from sapp.envs.policies import StochasticPolicy
 
 Ints = npt.NDArray[np.int64]
 
@@ -79,7 +80,7 @@ class Simulation:
             out.observation[time], out.episode[time] = observation, self.episode
             for member, policy in enumerate(policies):
                 action, out.log_prob[time, member] = policy.sample(observation[member], noise[member])
-                out.action[time, member] = unscaled(action, environment.action_low, environment.action_high)
+                out.action[time, member] = from_unit(action, environment.action_low, environment.action_high)
             following, reward, ended = environment.step(out.action[time].reshape(members * rows, -1))
             self.elapsed += 1
             terminal = ended.reshape(members, rows)

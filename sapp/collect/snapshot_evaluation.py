@@ -13,9 +13,10 @@ from jax import Array
 
 from sapp.collect.online_run import EVALUATIONS, OnlineRun
 from sapp.core.errors import SappError
+from sapp.data.action_units import from_unit
 from sapp.data.normalised_scores import base_name, normalized_score
 from sapp.envs.base import BatchEnvironment
-from sapp.envs.policies import TanhGaussianPolicy, unscaled
+from sapp.envs.policies import TanhGaussianPolicy
 from sapp.envs.policy_files import rounded
 from sapp.evaluation.rollouts import Rollouts, evaluate
 from sapp.networks import GaussianActor
@@ -74,7 +75,7 @@ def play(
 
     def act(observation: np.ndarray) -> np.ndarray:
         action = np.asarray(_act(actors, noisy, jnp.asarray(observation), jax.random.fold_in(key, next(time))))
-        return unscaled(action, environment.action_low, environment.action_high)
+        return from_unit(action, environment.action_low, environment.action_high)
 
     return evaluate(act, environment, len(policies), episodes, seed, progress)
 

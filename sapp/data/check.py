@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sapp.data.columns import Columns
+from sapp.data.columns import Given
 from sapp.data.dataset import Dataset
 from sapp.data.ledger import Kind, Ledger
 from sapp.data.load import load_vectors
@@ -41,7 +40,7 @@ class Check:
     fingerprint: str
 
 
-def check(source: Any, columns: Columns | Mapping[str, Any] | str | Path | None = None) -> Check:
+def check(source: Any, columns: Given = None) -> Check:
     """Load logs and give an account of them; what cannot be loaded raises ``SappError``, one line.
 
     Args:

@@ -144,22 +144,24 @@ class Columns:
         return cls.from_mapping(mapping, str(path))
 
     @classmethod
-    def from_words(cls, words: Sequence[str], base: str | Path | None = None) -> Columns:
-        """Build from KEY=VALUE words of a command line, on top of a TOML file if one is given.
+    def from_words(cls, words: Sequence[str]) -> Columns:
+        """Build from words of a command line, later ones on top of earlier ones.
 
         Args:
-            words: such as "episode=batch", "observation=a,b", "last_step=end".
-            base: the TOML file.
+            words: paths of TOML files, and KEY=VALUE such as "episode=batch", "observation=a,b", "last_step=end".
         """
         known = {each.name: None for each in fields(cls)}
-        chosen = {} if base is None else cls.from_toml(base).to_json()
+        chosen: dict[str, Any] = {}
         for word in words:
             key, equals, value = word.partition("=")
-            if not equals or key not in known:
+            if key in known and equals:
+                chosen[key] = _value(key, value, f"--map {word}")
+            elif equals and not Path(word).exists():
                 raise SappError(
-                    f"--map {word}: give KEY=VALUE{did_you_mean(key, known)}, with KEY one of {', '.join(known)}"
+                    f"--map {word}: unknown key {key!r}{did_you_mean(key, known)}; known keys are {', '.join(known)}"
                 )
-            chosen[key] = _value(key, value, f"--map {word}")
+            else:
+                chosen |= cls.from_toml(word).to_json()
         return cls.from_mapping(chosen, "--map")
 
     def completed(self, names: Sequence[str], where: str) -> Columns:
@@ -217,13 +219,19 @@ class Columns:
         }
 
 
-def given_columns(columns: Columns | Mapping[str, Any] | str | Path | None) -> Columns:
+Given = Columns | Mapping[str, Any] | str | Path | Sequence[str] | None
+"""What ``load`` takes for columns."""
+
+
+def given_columns(columns: Given) -> Columns:
     """What ``load`` takes for columns, as ``Columns``."""
     if columns is None:
         return Columns()
     if isinstance(columns, Columns):
         return columns
-    return Columns.from_toml(columns) if isinstance(columns, (str, Path)) else Columns.from_mapping(columns)
+    if isinstance(columns, (str, Path)):
+        return Columns.from_toml(columns)
+    return Columns.from_mapping(columns) if isinstance(columns, Mapping) else Columns.from_words(columns)
 
 
 def named(value: Sequence[str] | str | None) -> tuple[str, ...]:

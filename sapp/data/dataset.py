@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError
 from sapp.data import array_checks as checks
+from sapp.data.action_units import to_unit
 from sapp.data.episodes import Episodes, read_only
 from sapp.data.ledger import Ledger
 from sapp.data.steps import LAST_STEP, Steps
@@ -277,6 +278,12 @@ class Dataset(Episodes):
             return values
         return values * self.observation_scale + self.observation_offset
 
+    @property
+    def raw_scale(self) -> np.ndarray:
+        """Size of a stored unit of each dimension as it was logged, float32 [O]."""
+        scale = self.observation_scale
+        return np.ones(self.observation_size, np.float32) if scale is None else scale
+
     def standardised(self) -> Dataset:
         """The same data with observations of mean 0 and standard deviation 1 (a constant stays at 0).
 
@@ -302,13 +309,7 @@ class Dataset(Episodes):
 
         Discrete actions are choices, not numbers: int32 [N], as they are.
         """
-        if self.discrete:
-            return self.action
-        if np.all(self.action_low == -1) and np.all(self.action_high == 1):
-            return self.action
-        low, high = self.action_low.astype(np.float64), self.action_high.astype(np.float64)
-        scaled = (2 * (self.action - low) / (high - low) - 1).astype(np.float32)
-        return np.clip(scaled, -1, 1)
+        return self.action if self.discrete else to_unit(self.action, self.action_low, self.action_high)
 
     def take_episodes(self, episodes: int | Sequence[int] | np.ndarray, name: str | None = None) -> Dataset:
         """Return the first ``episodes`` episodes, or those with the given indices in the given order.

@@ -12,6 +12,7 @@ from sapp.core.errors import SappError
 from sapp.core.files import write_aside
 from sapp.data.dataset import Dataset
 from sapp.data.frames import FrameDataset
+from sapp.data.ledger import Ledger
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,6 +75,7 @@ class Summary:
         extras: name of each further array, and its width.
         choices: share of each discrete action, by its label or number; empty where actions are continuous.
         frames: shape and bytes of the images, where observations are; ``observation`` is then empty.
+        ledger: what became of every column and row on loading, in lines.
     """
 
     name: str
@@ -96,6 +98,7 @@ class Summary:
     extras: dict[str, int]
     choices: dict[str, float] = field(default_factory=dict)
     frames: FrameFacts | None = None
+    ledger: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,7 @@ def summarise(dataset: Dataset | FrameDataset) -> Summary:
         lengths=Quantiles.of(dataset.episode_lengths),
         rewards=_ranges(dataset.reward[:, None])[0],
         choices=_choices(dataset),
+        ledger=tuple(Ledger.of(dataset).text()) if "ledger" in dataset.provenance else (),
         **(_of_frames(dataset) if isinstance(dataset, FrameDataset) else _of_vectors(dataset)),
     )
 
@@ -210,6 +214,7 @@ def print_summary(summary: Summary, console: Console) -> None:
         spread.add_row(key, *(_short(x) for x in (q.minimum, q.q25, q.median, q.q75, q.maximum, q.mean)))
     console.print(spread)
 
+    _print_ledger(summary, console)
     if summary.frames is None:
         _print_dimensions(summary, console)
     if summary.choices:
@@ -222,6 +227,15 @@ def print_summary(summary: Summary, console: Console) -> None:
         for label, share in summary.choices.items():
             taken.add_row(Text(label), f"{share:.1%}", *([f"{counts[label]:,}"] if counts else []))
         console.print(taken)
+
+
+def _print_ledger(summary: Summary, console: Console) -> None:
+    from rich.text import Text
+
+    if summary.ledger:
+        console.print(Text("On loading", style="italic"))
+        for line in summary.ledger:
+            console.print(Text(f"  {line}"))
 
 
 def _sizes(summary: Summary) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -16,7 +15,7 @@ from sapp.data.frames import FrameDataset
 from sapp.data.registry import FORMATS, NAMES, Request
 
 if TYPE_CHECKING:
-    from sapp.data.columns import Columns
+    from sapp.data.columns import Given
 
 
 def load(
@@ -29,7 +28,7 @@ def load(
     action_high: ArrayLike | None = None,
     max_episode_steps: int | None = None,
     last_step: str | None = None,
-    columns: Columns | Mapping[str, Any] | str | Path | None = None,
+    columns: Given = None,
     mirror: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Dataset | FrameDataset:
@@ -50,7 +49,8 @@ def load(
         max_episode_steps: step limit, to find time-outs that the source does not mark.
         last_step: "end" where every episode really ended at its last row, "drop" to leave out last rows whose next
             state is not known; see ``Dataset.from_arrays``.
-        columns: for tables, data frames and arrays, see ``Columns``: one, a dictionary, or the path of a TOML file.
+        columns: for tables, data frames and arrays, see ``Columns``: one, a dictionary, the path of a
+            TOML file, or KEY=VALUE words.
         mirror: for D4RL names, where to download from instead of the published address.
         progress: called with bytes done and bytes in all while a D4RL file is downloaded, with transitions while a
             dataset of the benchmark is made.

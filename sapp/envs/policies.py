@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sapp.core.errors import SappError
+from sapp.data.action_units import from_unit
 from sapp.envs.base import Actions, Array, BatchEnvironment
 from sapp.envs.blas import one_blas_thread
 
@@ -179,22 +180,9 @@ class ScaledPolicy:
     def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Float, Float]:
         """Draws actions in the environment's units, with their density there; see `StochasticPolicy.sample`."""
         action, log_prob = self.policy.sample(observation, rng)
-        half = (np.asarray(self.high, np.float32) - np.asarray(self.low, np.float32)) / 2
-        return unscaled(action, self.low, self.high), log_prob - np.log(half).sum(dtype=np.float32)
-
-
-def scaled(action: Array, low: Array, high: Array) -> Float:
-    """Actions from an environment's units to [−1, 1], float32; as they are where those are the units."""
-    if np.all(low == -1) and np.all(high == 1):
-        return np.asarray(action, np.float32)
-    return np.clip(2 * (action - low) / (high - low) - 1, -1, 1).astype(np.float32)
-
-
-def unscaled(action: Array, low: Array, high: Array) -> Float:
-    """Actions from [−1, 1] to an environment's units, float32."""
-    if np.all(low == -1) and np.all(high == 1):
-        return np.asarray(action, np.float32)
-    return np.clip(low + (action + 1) * 0.5 * (high - low), low, high).astype(np.float32)
+        low, high = np.asarray(self.low, np.float32), np.asarray(self.high, np.float32)
+        half = (high - low) / 2
+        return from_unit(action, low, high), log_prob - np.log(half).sum(dtype=np.float32)
 
 
 def load_policy(path: str | Path) -> TanhGaussianPolicy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sapp.data.ledger import Ledger
 from sapp.runs.run import Problem
 
 LIMITS = (
@@ -31,6 +32,7 @@ def card_of(problem: Problem, facts: dict[str, Any], check: dict[str, Any], file
             "fingerprint": problem.fingerprint,
             "transitions": problem.transitions,
             "episodes": problem.episodes,
+            "ledger": problem.ledger,
         },
         "input": {
             "name": "observation",
@@ -97,6 +99,9 @@ def markdown(card: dict[str, Any]) -> str:
         lines += [f"{data['name']}: {data['transitions']:,} steps, {data['episodes']:,} episodes.", ""]
     if data["fingerprint"]:
         lines += [f"Fingerprint of the data: `{data['fingerprint']}`"]
+    if data["ledger"] is not None:
+        lines += ["", "What became of the logs on loading:", ""]
+        lines += [f"- {line}" for line in Ledger.from_json(data["ledger"]).text()]
     if "algorithm" in policy:
         settings = {k: v for k, v in policy["algorithm"].items() if not isinstance(v, dict)}
         lines += [

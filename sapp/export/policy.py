@@ -15,6 +15,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.files import write_aside, write_text
+from sapp.data.action_units import from_unit
 from sapp.export.card import card_of, markdown
 from sapp.export.graph import build
 from sapp.runs.run import Problem, Run
@@ -78,7 +79,7 @@ def policy_function(actor: Any, problem: Problem) -> Callable[[Any], Any]:
         action = actor((observation - offset) / scale if scaled else observation).mode()
         if problem.discrete:
             return action
-        return jnp.clip(low + (action + 1.0) * 0.5 * (high - low), low, high)
+        return from_unit(action, low, high)
 
     return function
 

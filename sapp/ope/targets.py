@@ -19,6 +19,7 @@ from jax import Array
 
 from sapp.core.errors import SappError
 from sapp.data import Dataset
+from sapp.data.action_units import to_unit
 
 Act = Literal["mode", "sample"]
 """How a policy acts: its most likely action, as it is played and exported, or draws from it."""
@@ -66,8 +67,7 @@ def from_function(name: str, function: Callable[[np.ndarray], Any], data: Datase
                     f"policy {name!r} gave actions outside 0..{data.num_actions - 1}; is it another task's?"
                 )
             return np.eye(data.num_actions, dtype=np.float32)[index]
-        low, high = data.action_low, data.action_high
-        return np.asarray(2 * (chosen.reshape(len(observation), 1, -1) - low) / (high - low) - 1, np.float32)
+        return to_unit(chosen.reshape(len(observation), 1, -1), data.action_low, data.action_high)
 
     return TargetPolicy(name, actions)
 
@@ -146,7 +146,6 @@ def from_units(policy: TargetPolicy, problem: Any, data: Dataset) -> TargetPolic
         answer = policy.actions(problem.to_network(data.raw(observation)), seed, count)
         if data.discrete:
             return answer
-        low, high = data.action_low, data.action_high
-        return np.asarray(np.clip(2 * (problem.to_units(answer) - low) / (high - low) - 1, -1, 1), np.float32)
+        return to_unit(problem.to_units(answer), data.action_low, data.action_high)
 
     return TargetPolicy(policy.name, actions)

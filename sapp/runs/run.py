@@ -18,6 +18,7 @@ from sapp.core.version import __version__
 from sapp.algorithms import Algorithm
 from sapp.algorithms import config as configuration
 from sapp.algorithms.values import critic_values
+from sapp.data.action_units import from_unit, to_unit
 from sapp.data.frames import FrameDataset
 from sapp.data.normalised_scores import base_name, normalized_score, recorded_references
 from sapp.core.errors import SappError
@@ -60,6 +61,10 @@ class Problem:
     observation_scale: list[float] | None = None
     frame: list[int] | None = None
     """Frames of an observation, their height and width, where observations are stacks of frames."""
+    observation_mean: list[float] | None = None
+    observation_std: list[float] | None = None
+    ledger: dict[str, Any] | None = None
+    """What became of the columns and rows of the logs, see ``sapp.data.ledger.Ledger``."""
     reference_scores: list[float] | None = None
     """Returns that count as 0 and as 100, where the data say so (Minari's metadata do)."""
 
@@ -99,6 +104,9 @@ class Problem:
             action_labels=None if dataset.action_labels is None else list(dataset.action_labels),
             observation_offset=_floats(dataset.observation_offset),
             observation_scale=_floats(dataset.observation_scale),
+            observation_mean=_floats(dataset.raw(dataset.observation_mean)),
+            observation_std=_floats(dataset.observation_std * dataset.raw_scale),
+            ledger=dataset.provenance.get("ledger"),
             reference_scores=recorded_references(dataset.provenance),
         )
 
@@ -160,15 +168,14 @@ class Problem:
             if numbers.min() < 0 or numbers.max() >= self.action_size:
                 raise SappError(f"actions of {self.name} are 0 to {self.action_size - 1}; one is outside")
             return numbers
-        low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
-        return np.asarray(2 * (given.reshape(shape) - low) / (high - low) - 1, np.float32)
+        return to_unit(given.reshape(shape), self.action_low, self.action_high, clip=False)
 
     def to_units(self, action: np.ndarray) -> np.ndarray:
         """Actions of a policy in the data's own units; discrete ones are numbers of choices and stay as they are."""
         if self.discrete:
             return np.asarray(action)
         low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)
-        return np.asarray(low + (np.asarray(action) + 1.0) * 0.5 * (high - low))
+        return np.asarray(from_unit(np.asarray(action), low, high))
 
 
 @dataclass(frozen=True)

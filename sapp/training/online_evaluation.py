@@ -70,8 +70,7 @@ def _act(actors: Policy, problem: Problem, observation: np.ndarray) -> np.ndarra
     modes = np.asarray(_modes(actors, problem.to_network(np.asarray(observation, np.float32))))
     if problem.discrete:
         return modes
-    low, high = np.asarray(problem.action_low), np.asarray(problem.action_high)
-    return np.asarray(low + (modes + 1.0) * 0.5 * (high - low))
+    return problem.to_units(modes)
 
 
 class Evaluator:

@@ -10,8 +10,6 @@ from sapp.envs.policies import (
     UniformPolicy,
     load_policy,
     policy_from_arrays,
-    scaled,
-    unscaled,
 )
 
 NAMES = ["hopper", "halfcheetah", "walker2d"]
@@ -98,17 +96,6 @@ def test_bad_files_are_named(genuine, tmp_path):
     np.savez(tmp_path / "nan.npz", **{**arrays, "b1": np.full(256, np.nan)})
     with pytest.raises(SappError, match="not finite"):
         load_policy(tmp_path / "nan.npz")
-
-
-def test_scaling_actions_and_back():
-    low, high = np.array([-2.0, 0.0]), np.array([2.0, 10.0])
-    action = np.random.default_rng(0).uniform(-1, 1, (50, 2)).astype(np.float32)
-    there = unscaled(action, low, high)
-    np.testing.assert_allclose(there[:, 1], 5 * action[:, 1] + 5, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(scaled(there, low, high), action, atol=1e-6)
-    ones = np.ones(2)
-    np.testing.assert_array_equal(unscaled(action, -ones, ones), action)  # bit for bit where nothing is to be done
-    np.testing.assert_array_equal(scaled(action, -ones, ones), action)
 
 
 def test_a_scaled_policy_has_the_density_of_its_own_units():

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError
 from sapp.core.files import write_aside
-from sapp.data.columns import Columns, given_columns
+from sapp.data.columns import Given, given_columns
 from sapp.data.dataset import ARRAYS, Dataset
 from sapp.data.field_names import resembles
 from sapp.data.loaders.files import EXTRAS, Options, given, provenance, readable, require_file
@@ -31,7 +31,7 @@ _PREFIX = "extras/"
 def load_mapping(
     arrays: Mapping[str, ArrayLike],
     *,
-    columns: Columns | Mapping[str, Any] | str | Path | None = None,
+    columns: Given = None,
     source: str = "arrays",
     notes: Mapping[str, Any] | None = None,
     **options: Unpack[Options],
@@ -70,7 +70,7 @@ def load_mapping(
 def load_npz(
     path: str | Path,
     *,
-    columns: Columns | Mapping[str, Any] | str | Path | None = None,
+    columns: Given = None,
     **options: Unpack[Options],
 ) -> Dataset:
     """Load an .npz file, written by ``save_npz`` (everything comes back as it was) or by anyone else.

@@ -7,7 +7,7 @@ import http.client
 import os
 import re
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.files import write_aside
-from sapp.data.columns import Columns, given_columns
+from sapp.data.columns import Given, given_columns
 from sapp.data.dataset import Dataset
 from sapp.data.field_names import ROLES, normal
 from sapp.data.ledger import Column, Ledger
@@ -134,7 +134,7 @@ def load_d4rl(
 def load_hdf5(
     path: str | Path,
     *,
-    columns: Columns | Mapping[str, Any] | str | Path | None = None,
+    columns: Given = None,
     **options: Unpack[Options],
 ) -> Dataset:
     """Load an HDF5 file in D4RL's layout: observations, actions, rewards, terminals, and what else there is.

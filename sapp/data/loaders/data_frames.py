@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
 
 from sapp.core.errors import SappError, one_line
-from sapp.data.columns import Columns, given_columns
+from sapp.data.columns import Given, given_columns
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.arrow import table_of_arrow
 from sapp.data.loaders.files import Options, given
@@ -21,7 +19,7 @@ _WHERE = "the data frame"
 
 
 def load_frame(
-    frame: Any, *, columns: Columns | Mapping[str, Any] | str | Path | None = None, **options: Unpack[Options]
+    frame: Any, *, columns: Given = None, **options: Unpack[Options]
 ) -> Dataset:
     """Load a data frame as if it were a Parquet file; its index does not count.
 

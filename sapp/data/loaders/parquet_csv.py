@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
-from sapp.data.columns import Columns, given_columns, named
+from sapp.data.columns import Given, given_columns, named
 from sapp.data.dataset import Dataset
 from sapp.data.field_names import ROLES
 from sapp.data.ledger import Ledger
@@ -20,7 +19,7 @@ from sapp.data.registry import COMMON, Format, Request
 def load_table(
     path: str | Path,
     *,
-    columns: Columns | Mapping[str, Any] | str | Path | None = None,
+    columns: Given = None,
     **options: Unpack[Options],
 ) -> Dataset:
     """Load a Parquet or CSV log, or a folder of Parquet files, in it or below it, that make one log.
