@@ -10,8 +10,10 @@ import pytest
 
 from sapp.envs.policies import TanhGaussianPolicy
 from sapp.evaluation.policy_file import actor_of
-from studies.ope.ope import COLUMNS, FAMILY, family, main
-from studies.ope.ope_report import covered, measures, pooled, read
+from studies.ope.__main__ import main
+from studies.ope.policies import FAMILY, family
+from studies.ope.rows import COLUMNS, read
+from studies.ope.tables import covered, measures, pooled
 
 
 def policy(seed: int) -> TanhGaussianPolicy:
@@ -43,7 +45,7 @@ def test_the_family_lies_between_its_ends() -> None:
     np.testing.assert_allclose(blends["noise 0.3"](x).log_std - first(x).log_std, np.log(0.3), rtol=1e-4)
 
 
-def test_sepsis_and_its_report(tmp_path: Path) -> None:
+def test_sepsis_and_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("icu_sepsis")
     out = tmp_path / "out"
     main(["sepsis", "--out", str(out), "--episodes", "150", "--draws", "2", "--bags", "3"])
@@ -56,10 +58,8 @@ def test_sepsis_and_its_report(tmp_path: Path) -> None:
     line = next(line for line in measures(rows, None) if line[1] == "doubly robust")
     share = np.mean([covered(row) for row in rows if row["estimator"] == "dr"])
     assert line[6] == f"{share:.0%}"
-    main(["report", "--out", str(out), "--results", str(tmp_path / "results")])
-    page = (tmp_path / "results" / "ope.md").read_text()
-    assert "| sepsis 150 | doubly robust | 16 |" in page
-    assert (tmp_path / "results" / "ope" / "sepsis.csv").read_bytes() == (out / "sepsis.csv").read_bytes()
+    main(["tables", "--out", str(out)])
+    assert "| sepsis 150 | doubly robust | 16 |" in capsys.readouterr().out
 
 
 def test_draws_of_the_logs_share_the_truth_of_a_family_but_not_of_checkpoints() -> None:
@@ -71,3 +71,12 @@ def test_draws_of_the_logs_share_the_truth_of_a_family_but_not_of_checkpoints() 
     )
     assert [r["truth"] for r in rows] == [2.0, 2.0, 7.0]
     np.testing.assert_allclose([r["truth_error"] for r in rows], [0.25, 0.25, 1.0])  # ½·√(0.3² + 0.4²)
+
+
+def test_the_page_has_the_tables_of_its_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    study = Path(__file__).parents[2] / "studies" / "ope"
+    main(["tables", "--out", str(study / "rows")])
+    page = (study / "README.md").read_text(encoding="utf-8")
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ") and "---" not in line]
+    assert len(lines) > 60
+    assert [line for line in lines if line not in page] == []

@@ -14,22 +14,10 @@ from scipy import stats
 
 from sapp import SappError
 from sapp.weights.classifier import Standard, log_ratio
-from studies.state_ratios.ratio_problems import Finite, make_problem, simulate
-from studies.state_ratios.state_ratios import (
-    SMALL,
-    Ground,
-    Truth,
-    batch_weights,
-    bench,
-    classify,
-    correlation,
-    ground,
-    judge,
-    load,
-    main,
-    rank_correlation,
-    table,
-)
+from studies.state_ratios.__main__ import bench, load, main
+from studies.state_ratios.judging import batch_weights, correlation, judge, rank_correlation, tables
+from studies.state_ratios.problems import Finite, make_problem, simulate
+from studies.state_ratios.truth import SMALL, Ground, Truth, classify, ground
 
 RNG = np.random.default_rng(0)
 
@@ -129,7 +117,8 @@ def test_the_bench_runs_writes_and_goes_on_where_it_stopped(tmp_path: Path, caps
     assert json.loads((tmp_path / "state-ratios.json").read_text())["scale"]["steps"] == SMALL.steps
     again = bench(["corridors"], ["occupancy"], [2.0], SMALL, tmp_path)  # nothing is left to do
     assert again == rows
-    assert table(rows).count("\n| occupancy") == 3
+    (found,) = tables(rows)
+    assert found.markdown().count("\n| occupancy") == 3
 
 
 def test_out_of_time_keeps_what_is_finished(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The foyer: its ratio and losses are known, CQL's minimiser is one, and the comparison finds what it should."""
+"""Uneven coverage: its ratio and losses are known, CQL's minimiser is one, and the comparison finds what it should."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ import pytest
 from sapp.core.errors import SappError
 from sapp.core.spec import Batch
 from sapp.weights.transforms import Identity
-from studies.uneven_coverage import uneven_coverage as foyer
-from studies.uneven_coverage.uneven_coverage import (
-    CASES,
-    KnownRatio,
-    Setting,
-    conservative_values,
-    exact_losses,
-    make_world,
-    tuned,
-)
+from studies.uneven_coverage import __main__ as command
+from studies.uneven_coverage import learned as networks
+from studies.uneven_coverage.__main__ import tuned
+from studies.uneven_coverage.exact import SPREADS, conservative_values, exact_losses
+from studies.uneven_coverage.learned import KnownRatio
+from studies.uneven_coverage.worlds import CASES, Setting, make_world
 
 SETTING = Setting(episodes=60, length=20)
 
@@ -39,7 +35,7 @@ def test_a_world_counts_its_own_logs_and_knows_its_ratio() -> None:
             assert world.mean[s, a] == pytest.approx(world.data.reward[rows].mean(), rel=1e-5)
     assert world.occupancy.sum() == pytest.approx(1.0)
     assert (world.share * world.ratio).sum() == pytest.approx(1.0)
-    # half of the discounted visits are to the foyer, one row in twenty is
+    # half of the discounted visits are to the entrance, one row in twenty is
     assert (world.share[:10]).sum() == pytest.approx(1 / 20)
     starts = np.arange(len(world.data)) % 20 == 0
     assert set(state[starts]) == set(range(10))
@@ -108,7 +104,7 @@ def test_alpha_is_tuned_on_the_first_half_of_the_worlds_and_judged_on_the_second
 def test_the_ratio_helps_where_coverage_is_uneven_and_its_controls_do_not() -> None:
     alphas = np.geomspace(0.1, 100, 10).tolist()
     worlds = [make_world(CASES["uneven coverage"], seed) for seed in range(60)]
-    rows = {row.column: row for row in tuned(exact_losses(worlds, alphas), alphas)}
+    rows = {row.variant: row for row in tuned(exact_losses(worlds, alphas), alphas)}
     assert rows["SA-CQL, log-min–max"].difference.high < 0.0
     assert rows["SA-CQL, √w"].difference.high < 0.0
     assert rows["√w shuffled"].difference.high > 0.0
@@ -126,24 +122,24 @@ def test_known_ratios_weigh_a_batch_by_its_states() -> None:
 
 
 def test_the_command_writes_exact_and_learned_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foyer, "CASES", {"uneven coverage": Setting(episodes=20, length=10)})
-    monkeypatch.setattr(foyer, "HIDDEN", (8, 8))
-    monkeypatch.setattr(foyer, "RATIO_HIDDEN", (8, 8))
+    monkeypatch.setattr(command, "CASES", {"uneven coverage": Setting(episodes=20, length=10)})
+    monkeypatch.setattr(networks, "HIDDEN", (8, 8))
+    monkeypatch.setattr(networks, "RATIO_HIDDEN", (8, 8))
     common = ["--out", str(tmp_path), "--cases", "uneven coverage"]
-    foyer.main([*common, "--worlds", "4"])
-    foyer.main([*common, "--worlds", "2", "--learned", "--steps", "5"])
+    command.main([*common, "--worlds", "4"])
+    command.main([*common, "--worlds", "2", "--learned", "--steps", "5"])
     exact = (tmp_path / "exact-uneven-coverage.md").read_text()
     learned = (tmp_path / "learned-uneven-coverage.md").read_text()
-    assert [line.split(" | ")[0] for line in exact.splitlines()[4:11]] == [f"| {name}" for name in foyer.SPREADS]
+    assert [line.split(" | ")[0] for line in exact.splitlines()[4:11]] == [f"| {name}" for name in SPREADS]
     assert "| DualDICE ratio, matched |" in learned
     assert "correlate with the truth by" in learned
     some = ["--learned", "--steps", "5", "--alphas", "1", "30"]
-    foyer.main([*common, "--worlds", "2", *some, "--estimators", "known"])
+    command.main([*common, "--worlds", "2", *some, "--estimators", "known"])
     fewer = (tmp_path / "learned-uneven-coverage.md").read_text()
     assert "DualDICE" not in fewer
     assert "| known ratio, shuffled |" in fewer
     assert all(line.split(" | ")[1] in ("1", "30") for line in fewer.splitlines()[4:9])
     with pytest.raises(SappError, match="'known' comes first"):
-        foyer.main([*common, *some, "--estimators", "DualDICE"])
+        command.main([*common, *some, "--estimators", "DualDICE"])
     with pytest.raises(SappError, match="at least 2"):
-        foyer.main([*common, "--worlds", "1"])
+        command.main([*common, "--worlds", "1"])

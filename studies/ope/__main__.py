@@ -1,11 +1,11 @@
-"""Off-policy estimates against the truth: locomotion policies, our own checkpoints, and ICU-Sepsis.
+"""Can off-policy estimates be believed? Locomotion policies, our own checkpoints, and ICU-Sepsis, against the truth.
 
-    python -m studies.ope.ope locomotion --environment hopper --policy POLICY --dope DOPE --out OUT
-    python -m studies.ope.ope sepsis --out OUT
-    python -m studies.ope.ope report --out OUT --results docs/results
+    python -m studies.ope locomotion --environment hopper --policy POLICY --dope DOPE --out OUT
+    python -m studies.ope sepsis --out OUT
+    python -m studies.ope tables --out OUT
 
-*locomotion* regenerates logs of D4RL's medium behaviour policy under D4RL's physics (``POLICY``, an .npz file or
-D4RL's .hdf5) and asks the estimators about
+*locomotion* regenerates logs of D4RL's medium behaviour policy (``POLICY``, an .npz file or D4RL's .hdf5) under D4RL's
+physics and asks the estimators about
 
 - a *family* of policies between the behaviour policy and the snapshot that the DOPE benchmark published (``DOPE`` is a
   folder with ``dope_ENVIRONMENT_online_5.npz`` and its table ``d4rl_policies.json``): blends of the two, the behaviour
@@ -14,165 +14,39 @@ D4RL's .hdf5) and asks the estimators about
 
 Truths are Monte-Carlo means of our own rollouts, discounted; undiscounted returns of the published snapshot are held to
 DOPE's table. *sepsis* draws logs of the clinicians' policy of ICU-Sepsis over and over: true values are exact, so the
-intervals' coverage can be counted. *report* writes the page and the tables.
+intervals' coverage can be counted. *tables* prints the tables of the rows in a folder.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
 from sapp.core.errors import SappError
 from sapp.core.precision import Precision
-from sapp.data import Dataset
+from sapp.envs import make
+from sapp.envs.collect import collect
+from sapp.envs.policies import load_policy
 from sapp.evaluation.policy_file import load_actor
-from sapp.evaluation.rollouts import evaluate_discounted
-from sapp.networks import GaussianActor, TanhGaussian
-from sapp.ope.doubly_robust import ESTIMATORS
 from sapp.ope.estimators import Settings
-from sapp.ope.offline import Offline, evaluate_offline
+from sapp.ope.offline import evaluate_offline
 from sapp.ope.targets import Act, TargetPolicy, from_actor
-
-FAMILY: dict[str, tuple[float, float, float]] = {
-    "behaviour": (0.0, 0.0, 1.0),
-    "noise 0": (0.0, 0.0, 1e-3),
-    "noise 0.3": (0.0, 0.0, 0.3),
-    "noise 1.5": (0.0, 0.0, 1.5),
-    "shift -1": (0.0, -1.0, 1.0),
-    "shift -0.5": (0.0, -0.5, 1.0),
-    "shift 0.5": (0.0, 0.5, 1.0),
-    "shift 1": (0.0, 1.0, 1.0),
-    "blend 0.1": (0.1, 0.0, 1.0),
-    "blend 0.25": (0.25, 0.0, 1.0),
-    "blend 0.5": (0.5, 0.0, 1.0),
-    "DOPE": (1.0, 0.0, 1.0),
-}
-"""Policies by (share of DOPE's snapshot, shift in the behaviour's standard deviations, factor of the noise)."""
-
-COLUMNS = (
-    "problem", "policy", "draw", "estimator", "truth", "truth_error", "estimate", "low", "high", "verdict", "off_data",
-    "effective_episodes", "episodes", "seconds",
-)  # fmt: skip
-
-
-class Blend(eqx.Module):
-    """A tanh-Gaussian between two others, with its mean shifted and its noise scaled."""
-
-    first: GaussianActor
-    second: GaussianActor
-    share: Array
-    shift: Array
-    noise: Array
-
-    def __call__(self, observation: Array) -> TanhGaussian:
-        """Mean and log standard deviation are blended before tanh."""
-        one, two = self.first(observation), self.second(observation)
-        mean = one.mean + self.share * (two.mean - one.mean) + self.shift * jnp.exp(one.log_std)
-        log_std = one.log_std + self.share * (two.log_std - one.log_std) + jnp.log(self.noise)
-        return TanhGaussian(mean, log_std)
-
-
-def family(behaviour: GaussianActor, snapshot: GaussianActor) -> dict[str, Blend]:
-    """The policies of ``FAMILY``."""
-    return {
-        name: Blend(behaviour, snapshot, *(jnp.float32(number) for number in numbers))
-        for name, numbers in FAMILY.items()
-    }
-
-
-def play(
-    actors: Sequence[Any], act: Act, environment: Any, episodes: int, seed: int, discount: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Discounted and plain returns of policies of one structure, [P, episodes] each."""
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *actors)
-
-    @jax.jit
-    def ask(observation: Array, key: Array) -> Array:
-        def one(actor: Any, x: Array, key: Array) -> Array:
-            return actor(x).mode() if act == "mode" else actor(x).sample(key)[0]
-
-        return jax.vmap(one)(stacked, observation, jax.random.split(key, len(actors)))
-
-    keys = iter(range(1 << 30))
-
-    def answer(observation: np.ndarray) -> np.ndarray:
-        key = jax.random.fold_in(jax.random.PRNGKey(seed + 1), next(keys))
-        unit = np.asarray(ask(jnp.asarray(observation), key), np.float64)
-        low, high = environment.action_low, environment.action_high
-        return low + (unit + 1) * 0.5 * (high - low)
-
-    found = evaluate_discounted(answer, environment, len(actors), episodes, seed, discount)
-    return found.discounted, found.returns
-
-
-def checkpoints(
-    data: Dataset, weights: Sequence[float], steps: Sequence[int], hidden: tuple[int, ...], precision: str
-) -> dict[str, GaussianActor]:
-    """CQL's actors at several weights and after several numbers of steps, trained as one population."""
-    from sapp.algorithms import CQL
-    from sapp.runs.phases import plain_protocol
-    from sapp.training.device_data import DeviceData, spec_of
-    from sapp.training.program import Member, Population
-
-    members = [
-        Member(f"cql {weight:g}", CQL(alpha=weight, hidden=hidden, action_samples=4, precision=precision), 0, 0)  # type: ignore[arg-type]
-        for weight in weights
-    ]
-    population = Population(members, DeviceData.of([data]), [spec_of(data)])
-    learner, phase, done = population.init(), plain_protocol(max(steps))[0], 0
-    found = {}
-    for step in steps:
-        learner, _ = population.run(learner, population.empty_sums(learner, phase), phase, step - done)
-        done = step
-        actors = population.actors(learner)
-        for position, member in enumerate(members):
-            found[f"{member.name} @ {step}"] = jax.tree.map(lambda leaf, i=position: leaf[i], actors)
-    return found
-
-
-def rows_of(problem: str, report: Offline, truth: np.ndarray, error: np.ndarray, draw: int = 0) -> list[dict[str, Any]]:
-    """One row a policy and estimator; values are normalised, (1−γ) × discounted return."""
-    rows = []
-    for policy, name in enumerate(report.names):
-        diagnosis = report.diagnoses[policy]
-        for estimator in ESTIMATORS:
-            found = report.interval(policy, estimator)
-            numbers = (
-                problem, name, draw, estimator, truth[policy], error[policy], found.estimate, found.low, found.high,
-                diagnosis.verdict if estimator == diagnosis.chosen else "", diagnosis.off_data,
-                diagnosis.effective_episodes, diagnosis.episodes, report.seconds,
-            )  # fmt: skip
-            rows.append(dict(zip(COLUMNS, numbers, strict=True)))
-    return rows
-
-
-def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    """A table of results, numbers to six digits."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.6g}" if isinstance(v, float | np.floating) else v for k, v in row.items()})
+from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
+from sapp.tabular.tasks import HORIZON, icu_sepsis, ward
+from studies.ope.policies import checkpoints, family, play, tilted
+from studies.ope.rows import rows_of, write_rows
+from studies.ope.tables import tables
 
 
 def locomotion(options: argparse.Namespace) -> None:
     """Family and checkpoints of one environment."""
-    from sapp.envs import make
-    from sapp.envs.collect import collect
-    from sapp.envs.policies import load_policy
-
     began = time.perf_counter()
 
     def say(text: str) -> None:
@@ -180,8 +54,8 @@ def locomotion(options: argparse.Namespace) -> None:
 
     name = options.environment
     file = options.policy
-    place = make(name, physics="d4rl")
-    data = collect(load_policy(file), place, options.transitions, seed=options.seed, name=f"{name}-medium")
+    environment = make(name, physics="d4rl")
+    data = collect(load_policy(file), environment, options.transitions, seed=options.seed, name=f"{name}-medium")
     say(f"{data.size:,} transitions, {data.num_episodes} episodes")
     short = {"walker2d": "walker"}.get(name, name)
     snapshot = load_actor(options.dope / f"dope_{short}_online_5.npz")
@@ -200,7 +74,7 @@ def locomotion(options: argparse.Namespace) -> None:
     }  # fmt: skip
 
     def measure(kind: str, actors: dict[str, Any], act: Act) -> None:
-        discounted, returns = play(list(actors.values()), act, place, options.truth, options.seed + 1, 0.99)
+        discounted, returns = play(list(actors.values()), act, environment, options.truth, options.seed + 1, 0.99)
         truth = 0.01 * discounted.mean(1)
         error = 0.01 * discounted.std(1, ddof=1) / options.truth**0.5
         say(f"{kind}: truth of {len(actors)} policies")
@@ -237,34 +111,8 @@ def locomotion(options: argparse.Namespace) -> None:
         say(f"trained {len(options.weights)} CQL members to step {max(options.checkpoint_steps):,}")
         measure("checkpoints", own, "mode")
 
-
-def tilted(task: Any) -> dict[str, np.ndarray]:
-    """Policies around a finite task's behaviour β: β·exp(Q/τ) better and worse than it, and β mixed with uniform."""
-    value = task.mdp.value(task.behaviour)
-    q = task.mdp.action_value(value)
-
-    def tilt(temperature: float) -> np.ndarray:
-        power = (q - q.mean(-1, keepdims=True)) / temperature
-        weight = task.behaviour * np.exp(power - power.max(-1, keepdims=True))
-        return weight / weight.sum(-1, keepdims=True)
-
-    uniform = np.full_like(task.behaviour, 1.0 / task.behaviour.shape[-1])
-    return {
-        "behaviour": task.behaviour,
-        "better 0.3": tilt(0.3),
-        "better 0.1": tilt(0.1),
-        "better 0.03": tilt(0.03),
-        "better 0.01": tilt(0.01),
-        "worse 0.1": tilt(-0.1),
-        "worse 0.03": tilt(-0.03),
-        "quarter uniform": 0.75 * task.behaviour + 0.25 * uniform,
-    }
-
-
 def finite(options: argparse.Namespace) -> None:
     """Repeated logs of a finite task: ICU-Sepsis with exact solutions, or a small ward with networks."""
-    from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
-    from sapp.tabular.tasks import HORIZON, icu_sepsis, ward
 
     exact = options.kind == "sepsis"
     task = icu_sepsis() if exact else ward(np.random.default_rng(options.seed))
@@ -289,13 +137,9 @@ def finite(options: argparse.Namespace) -> None:
             )
             write_rows(options.out / f"{options.kind}.csv", rows)
 
-
-def write_report(options: argparse.Namespace) -> None:
-    """The page."""
-    from studies.ope.ope_report import report
-
-    print(report(options.out, options.results))
-
+def print_tables(options: argparse.Namespace) -> None:
+    """The tables of a folder's rows, as Markdown."""
+    print("\n".join(table.markdown() for table in tables(options.out)))
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
@@ -307,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     one.add_argument("--dope", type=Path, required=True)
     one.add_argument("--out", type=Path, required=True)
     one.add_argument("--transitions", type=int, default=300_000)
-    one.add_argument("--truth", type=int, default=40, help="episodes a policy for its true value")
+    one.add_argument("--truth", type=int, default=40, help="episodes per policy for its true value")
     one.add_argument("--steps", type=int, default=20_000)
     one.add_argument("--bags", type=int, default=6)
     one.add_argument("--hidden", type=int, nargs="+", default=[256, 256])
@@ -336,10 +180,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         one.add_argument("--hidden", type=int, nargs="+", default=[32, 32])
         one.add_argument("--seed", type=int, default=0)
         one.set_defaults(run=finite)
-    one = kinds.add_parser("report", help="write the page and the tables")
+    one = kinds.add_parser("tables", help="print the tables of the rows in a folder")
     one.add_argument("--out", type=Path, required=True)
-    one.add_argument("--results", type=Path, required=True)
-    one.set_defaults(run=write_report)
+    one.set_defaults(run=print_tables)
     options = parser.parse_args(arguments)
     try:
         options.run(options)
