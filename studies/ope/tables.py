@@ -13,7 +13,7 @@ import numpy as np
 from sapp.core.statistics import spearman
 from sapp.ope.offline import NAMES
 from sapp.ope.ranking import regret_at_1
-from sapp.report.report_tables import Table, text_table
+from sapp.report.report_tables import Table, table
 from studies.ope.rows import Row, read
 
 HEADINGS = (
@@ -141,15 +141,15 @@ def tables(folder: Path) -> list[Table]:
     """All tables of a folder of rows."""
     rows = pooled(read(folder))
     return [
-        text_table(
+        table(
             "Verdicts", "How the quoted estimates of each verdict did.",
             ("verdict", "estimates", "median error / spread", "90 % of errors below", "coverage"), verdicts(rows),
         ),
-        text_table("Kept", "Estimates that were not refused.", HEADINGS, measures(rows, allowed(rows))),
-        text_table("All", "All estimates.", HEADINGS, measures(rows, None)),
-        text_table(
+        table("Kept", "Estimates that were not refused.", HEADINGS, measures(rows, allowed(rows))),
+        table("All", "All estimates.", HEADINGS, measures(rows, None)),
+        table(
             "Snapshots", "Returns of the published snapshots, theirs and ours, and of the behaviour.",
             ("environment", "DOPE's table (± deviation)", "our rollouts (± error)", "behaviour"), snapshots(folder),
         ),
-        text_table("Cost", "Seconds for all policies of a problem.", ("problem", "policies", "seconds"), costs(rows)),
+        table("Cost", "Seconds for all policies of a problem.", ("problem", "policies", "seconds"), costs(rows)),
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.statistics import Interval
-from sapp.report.report_tables import Table, fixed, table
+from sapp.report.report_tables import Table, table
 from sapp.tabular.mdp import Floats
 from studies.sepsis.experiment import Summary, summarise
 from studies.sepsis.methods import METHODS, REFERENCES
@@ -29,21 +29,19 @@ def tables(summary: Sequence[Summary]) -> list[Table]:
         lines = [line for line in summary if line.size == size]
         rows = [
             (
-                label(line.method), f"{line.alpha:g}" if line.alpha else "–", _interval(line.suboptimality),
-                _interval(line.against_pp),
+                label(line.method), f"{line.alpha:g}" if line.alpha else "–", _thousandths(line.suboptimality),
+                _thousandths(line.against_pp),
             )
             for line in lines
         ]
         head = ("method", "α (tuned)", "suboptimality ×10³", "minus PP ×10³")
-        found.append(table(f"{size:,} transitions", f"{lines[0].logs} logs.", head, rows))
+        found.append(table(f"{size:,} transitions", f"{lines[0].logs} logs.", head, rows, digits=2))
     return found
 
 
-def _interval(interval: Interval | None) -> str:
-    if interval is None:
-        return "–"
-    estimate, low, high = (fixed(1e3 * value, 2) for value in interval)
-    return f"{estimate} ({low} to {high})"
+def _thousandths(interval: Interval | None) -> Interval | str:
+    return "–" if interval is None else Interval(*(1e3 * value for value in interval))
+
 
 COLOURS = {
     "none": "#9a9a9a", "pp": "#1f1f1f", "w": "#c8102e", "sqrt-w": "#e8743b", "clipped-w": "#e0a100",

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sapp.core.statistics import spearman
-from sapp.report.report_tables import Table, text_table
+from sapp.report.report_tables import Table, table
 from sapp.weights import LogMinMax
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
             "estimator", *(f"Spearman, k = {shift:g}" for shift in shifts), "weights' correlation", "value error",
             "largest", "clipped", "µs",
         )  # fmt: skip
-        found.append(text_table(problem, f"{len({row.seed for row in mine})} seeds.", head, lines))
+        found.append(table(problem, f"{len({row.seed for row in mine})} seeds.", head, lines))
     return found
 
 

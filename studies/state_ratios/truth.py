@@ -136,7 +136,7 @@ def _log_ratio(
 
 def standard_of(data: Dataset) -> Standard:
     """Mean and deviation of the logged states."""
-    return Standard(jnp.asarray(data.observation_mean), jnp.asarray(data.observation_std))
+    return Standard(jnp.asarray(data.observation_mean), jnp.asarray(np.maximum(data.observation_std, 1e-3)))
 
 
 def log_ratios(networks: MLP, data: Dataset, rows: np.ndarray) -> np.ndarray:

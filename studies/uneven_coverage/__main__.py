@@ -18,7 +18,7 @@ import numpy as np
 from sapp import SappError
 from sapp.core.files import write_text
 from sapp.core.statistics import Interval, paired_difference
-from sapp.report.report_tables import Table, fixed, text_table
+from sapp.report.report_tables import Table, table
 from studies.uneven_coverage.exact import exact_losses
 from studies.uneven_coverage.learned import KINDS, learned_losses
 from studies.uneven_coverage.worlds import CASES, Floats, make_world
@@ -46,15 +46,19 @@ def tuned(losses: Mapping[str, Floats], alphas: Sequence[float]) -> list[Row]:
         for name, (alpha, loss) in found.items()
     ]
 
-def table(case: str, rows: Sequence[Row], worlds: int) -> Table:
+def scaled(interval: Interval) -> Interval:
+    """In thousandths."""
+    return Interval(*(1e3 * value for value in interval))
+
+
+def case_table(case: str, rows: Sequence[Row], worlds: int) -> Table:
     """Losses in thousandths of a reward per step."""
-    cells = []
-    for row in rows:
-        estimate, low, high = (fixed(1e3 * value) for value in row.difference)
-        against = "" if row is rows[0] else f"{estimate} ({low} to {high})"
-        cells.append((row.variant, f"{row.alpha:.3g}", fixed(1e3 * row.lost), against))
+    cells = [
+        (row.variant, f"{row.alpha:.3g}", 1e3 * row.lost, None if row is rows[0] else scaled(row.difference))
+        for row in rows
+    ]
     head = ("penalty spread by", "α, tuned", "lost, ‰", "− CQL (95 % interval)")
-    return text_table(case.capitalize(), f"{worlds} worlds.", head, cells)
+    return table(case.capitalize(), f"{worlds} worlds.", head, cells)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
@@ -90,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         else:
             losses = exact_losses(worlds, alphas)
         rows = tuned(losses, alphas)
-        text = f"{table(case, rows, count).markdown()}\n{note}\n"
+        text = f"{case_table(case, rows, count).markdown()}\n{note}\n"
         record = {"setting": asdict(setting), "rows": [row._asdict() for row in rows], "note": note}
         name = f"{'learned' if options.learned else 'exact'}-{case.replace(' ', '-')}"
         write_text(options.out / f"{name}.md", text)

@@ -17,8 +17,8 @@ from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
 from sapp.training.program import Learner, Member, Population
 from sapp.weights import Control, FrozenWeights, OccupancyInfoNCE, OccupancyModel, StateWeights, control
-from studies.state_ratios.ratio_problems import Corridors, Finite, make_problem, simulate
-from studies.state_ratios.state_ratios import MovingPolicy
+from studies.state_ratios.estimates import MovingPolicy
+from studies.state_ratios.problems import Corridors, Finite, make_problem, simulate
 
 WEIGHTS = {
     "model": OccupancyModel(hidden=(8,), particles=16, slices=4),
