@@ -22,6 +22,7 @@ from sapp.data.benchmark_names import Name
 from sapp.data.dataset import Dataset, concatenate
 from sapp.data.normalised_scores import normalized_score
 from sapp.envs.collect import collect
+from sapp.report.report_tables import table
 from studies.benchmark_data.table import put
 from studies.benchmark_data.two_sample import energy_distance, ks_distance, standardised
 
@@ -116,19 +117,26 @@ def markdown(found: Mapping[str, Any]) -> str:
         "mean score, first to last tenth", "KS of returns", "largest KS of a state dimension",
         "energy distance of states (two halves of the true ones)",
     )  # fmt: skip
-    lines = [f"| {' | '.join(headings)} |", "|---" * len(headings) + "|"]
+    rows = []
     for name, one in found.items():
         sides = one["true"], one["snapshots"]
         rate = [1000 * side["episodes"] / side["transitions"] for side in sides]
         tenths = [[value for value in side["score_by_tenth"] if value is not None] for side in sides]
-        lines.append(
-            f"| {name} | {rate[0]:.2f} / {rate[1]:.2f} | {_pair(sides, 'score_mean')} | "
-            f"{sides[0]['score_quantiles'][2]:.1f} / {sides[1]['score_quantiles'][2]:.1f} | "
-            f"{_pair(sides, 'length_mean', 0)} | {tenths[0][0]:.1f} to {tenths[0][-1]:.1f} / {tenths[1][0]:.1f} to "
-            f"{tenths[1][-1]:.1f} | {one['ks_return']:.2f} | {max(one['ks_observation']):.2f} | "
-            f"{one['energy_observation']:.3f} ({one['energy_true_halves']:.3f}) |"
+        rows.append(
+            (
+                name,
+                f"{rate[0]:.2f} / {rate[1]:.2f}",
+                _pair(sides, "score_mean"),
+                f"{sides[0]['score_quantiles'][2]:.1f} / {sides[1]['score_quantiles'][2]:.1f}",
+                _pair(sides, "length_mean", 0),
+                f"{tenths[0][0]:.1f} to {tenths[0][-1]:.1f} / {tenths[1][0]:.1f} to {tenths[1][-1]:.1f}",
+                f"{one['ks_return']:.2f}",
+                f"{max(one['ks_observation']):.2f}",
+                f"{one['energy_observation']:.3f} ({one['energy_true_halves']:.3f})",
+            )
         )
-    return "\n".join(lines)
+    caption = "The true buffer of a training run / what its snapshots give."
+    return table("Replay sets", caption, headings, rows).markdown().rstrip()
 
 
 def _pair(sides: Sequence[Mapping[str, Any]], key: str, digits: int = 1) -> str:
@@ -139,11 +147,11 @@ def main(arguments: Sequence[str]) -> None:
     """Print the table of a saved comparison, or put it into the page that is named second."""
     if not 1 <= len(arguments) <= 2:
         raise SystemExit(__doc__)
-    table = markdown(json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
+    text = markdown(json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
     if len(arguments) == 2:
-        put(Path(arguments[1]), table, BEGIN, END)
+        put(Path(arguments[1]), text, BEGIN, END)
     else:
-        print(table)
+        print(text)
 
 
 if __name__ == "__main__":

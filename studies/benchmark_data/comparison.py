@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from sapp.core.errors import SappError
 from sapp.core.files import write_aside, write_text
-from sapp.core.statistics import bootstrap_interval
+from sapp.core.statistics import Interval, bootstrap_interval
 from sapp.data.benchmark_names import D4RL_EPISODES, D4RL_RETURNS, QUALITIES, TRANSITIONS
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.d4rl import load_hdf5
@@ -30,6 +30,7 @@ from sapp.data.normalised_scores import normalized_score
 from sapp.envs import make
 from sapp.envs.collect import collect
 from sapp.envs.policies import load_policy
+from sapp.report.report_tables import cell, table
 
 Values = npt.NDArray[np.float64]
 GRID, STATES, POOL, EXCHANGES = 400, 64, 400, 4_999
@@ -237,11 +238,7 @@ def _ranks(few: npt.NDArray[Any], many: npt.NDArray[Any]) -> list[float]:
 
 def markdown(found: Sequence[Comparison]) -> str:
     """Two tables: returns and lengths, and state marginals."""
-    lines = [
-        "| | regenerated mean return (95 %) | published mean ± s.e. | difference (95 %) | regenerated length (95 %) | "
-        "published length | genuine episodes: return (rank), length (rank) |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    returns, states = [], []
     for one in found:
         side = one.regenerated
         genuine = "; ".join(
@@ -250,27 +247,38 @@ def markdown(found: Sequence[Comparison]) -> str:
                 one.genuine_returns, one.return_ranks, one.genuine_lengths, one.length_ranks, strict=True
             )
         )
-        lines.append(
-            f"| {one.environment}-medium | {side.return_mean:.1f} ({side.return_interval[0]:.1f} to "
-            f"{side.return_interval[1]:.1f}), {side.episodes:,} episodes | {one.published_return[0]:.1f} ± "
-            f"{one.published_return[1]:.1f} | {one.difference[0]:+.1f} ({one.difference[1]:+.1f} to "
-            f"{one.difference[2]:+.1f}) | {side.length_mean:.1f} ({side.length_interval[0]:.1f} to "
-            f"{side.length_interval[1]:.1f}) | {one.published_length:.1f} | {genuine} |"
-        )
-    lines += [
-        "",
-        "| | dimensions | smallest p (KS, one dimension) | p of the largest KS (all dimensions) | energy distance "
-        "(null 95 %) | p (energy) |",
-        "|---|---|---|---|---|---|",
-    ]
-    for one in found:
+        lengths = cell(Interval(side.length_mean, *side.length_interval)).joined
+        returns.append(
+            (
+                f"{one.environment}-medium",
+                f"{cell(Interval(side.return_mean, *side.return_interval)).joined}, {side.episodes:,} episodes",
+                f"{one.published_return[0]:.1f} ± {one.published_return[1]:.1f}",
+                cell(Interval(*one.difference)), lengths, f"{one.published_length:.1f}", genuine,
+            )
+        )  # fmt: skip
         worst = int(np.argmin(one.ks_p))
-        lines.append(
-            f"| {one.environment}-medium | {len(one.ks)} | {one.ks_p[worst]:.3f} (dimension {worst}: "
-            f"{one.ks[worst]:.3f}, null 95 % {one.ks_null[worst]:.3f}) | {one.ks_any_p:.3f} | {one.energy:.4f} "
-            f"({one.energy_null:.4f}) | {one.energy_p:.3f} |"
-        )
-    return "\n".join(lines)
+        states.append(
+            (
+                f"{one.environment}-medium", str(len(one.ks)),
+                f"{one.ks_p[worst]:.3f} (dimension {worst}: {one.ks[worst]:.3f}, null 95 % {one.ks_null[worst]:.3f})",
+                f"{one.ks_any_p:.3f}", f"{one.energy:.4f} ({one.energy_null:.4f})", f"{one.energy_p:.3f}",
+            )
+        )  # fmt: skip
+    tables = (
+        table(
+            "Returns and lengths", "Regenerated data beside D4RL's published means and the episodes in its file.",
+            ("dataset", "regenerated mean return (95 %)", "published mean ± s.e.", "difference (95 %)",
+             "regenerated length (95 %)", "published length", "genuine episodes: return (rank), length (rank)"),
+            returns,
+        ),
+        table(
+            "States", "Distances of states between genuine and regenerated episodes, and their p-values.",
+            ("dataset", "dimensions", "smallest p (KS, one dimension)", "p of the largest KS (all dimensions)",
+             "energy distance (null 95 %)", "p (energy)"),
+            states,
+        ),
+    )  # fmt: skip
+    return "\n".join(each.markdown() for each in tables).rstrip()
 
 
 def plot(results: Sequence[tuple[Comparison, Dataset, Dataset]], path: str | Path) -> Path:

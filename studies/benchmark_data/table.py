@@ -18,6 +18,7 @@ from sapp.core.errors import SappError
 from sapp.core.files import write_text
 from sapp.data.benchmark_names import D4RL_RETURNS, NAMES, d4rl_return, parse
 from sapp.data.normalised_scores import normalized_score, reference
+from sapp.report.report_tables import table as markdown_table
 
 BEGIN, END = "<!-- table: python -m studies.benchmark_data.table docs/datasets.md -->", "<!-- end of table -->"
 HEADINGS = (
@@ -70,12 +71,14 @@ def read(path: Path) -> dict[str, Row]:
 
 def markdown(table: Mapping[str, Row]) -> str:
     """The table; a dataset that is not among the rows has only D4RL's figures."""
-    lines = [f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|"]
-    lines += [f"| {name} | {' | '.join(_cells(name, table.get(name)))} |" for name in NAMES]
     published = [name for name in table if name in D4RL_RETURNS]
     met = sum(is_near(name, table[name]["return_mean"]) for name in published)
-    last = f"Mean return within {100 * TOLERANCE:.0f} % of D4RL's published one: {met} of {len(published)}."
-    return "\n".join([*lines, "", f"{last} ≈: none is published that we found; an estimate, not counted."])
+    caption = (
+        f"Mean return within {100 * TOLERANCE:.0f} % of D4RL's published one: {met} of {len(published)}. "
+        "≈: none is published that we found; an estimate, not counted."
+    )
+    cells = [(name, *_cells(name, table.get(name))) for name in NAMES]
+    return markdown_table("The eighteen datasets", caption, HEADINGS, cells).markdown().rstrip()
 
 
 def is_near(name: str, mean_return: float) -> bool:
@@ -103,7 +106,7 @@ def _cells(name: str, row: Row | None) -> list[str]:
         f"{mean:,.1f} ± {deviation / row['episodes'] ** 0.5:.1f}",
         theirs["return"],
         f"{mean / level:.3f}",
-        ("yes" if is_near(name, mean) else "**no**") if published else "(estimate)",
+        ("yes" if is_near(name, mean) else "no") if published else "(estimate)",
         f"{row['episodes']:,.0f}",
         theirs["episodes"],
         f"{row['length_mean']:.1f}",
