@@ -27,7 +27,9 @@ benchmark.add_commands(data_app)
 )
 def check(
     source: Annotated[str, typer.Argument(metavar="LOGS", help="File, D4RL name or Minari id.", show_default=False)],
-    columns: Annotated[Path | None, typer.Option("--columns", help="TOML file that maps the columns.")] = None,
+    columns: Columns = None,
+    environment: Home = None,
+    limit: Limit = None,
     json: Json = False,
 ) -> None:
     """``sapp.data.check.check(source, columns)``."""
@@ -35,16 +37,18 @@ def check(
 
     from sapp.data.check import check as look
 
-    found = look(source, columns)
+    found = look(source, columns or None, environment=environment, max_episode_steps=limit)
     if json:
         print_json(asdict(found))
         return
     print(f"{found.name}: {found.summary}")
-    for heading, lines in (("Done on loading", found.repairs), ("Left as it is", found.warnings)):
+    for heading, lines in (("On loading", found.ledger), ("Worth knowing", found.findings)):
         print(f"{heading}:" + ("" if lines else " nothing"))
         for line in lines:
             print(f"  - {line}")
-    print(f"Ready: sapp train {found.algorithm} {source}" + (f" --columns {columns}" if columns is not None else ""))
+    how = "".join(f" --map {word}" if "=" in word else f" --columns {word}" for word in columns or ())
+    how += f" --environment {environment}" if environment else ""
+    print(f"Next: sapp train {found.algorithm} {source}{how} {found.plan}")
 
 
 @data_app.command(

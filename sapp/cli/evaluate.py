@@ -63,7 +63,7 @@ def evaluate(
             hidden=fit_hidden, act=act, checkpoints=checkpoints, seed=seed, json=json,
         )  # fmt: skip
         raise typer.Exit(code)
-    if data is not None or columns is not None or discount is not None:
+    if data is not None or columns or discount is not None:
         raise SappError("--data, --columns and --discount are for estimates from logs; add --offline")
     from sapp.runs.run import Run
     from sapp.training.online_evaluation import play

@@ -15,7 +15,13 @@ OPEN = {**SETTINGS, "ignore_unknown_options": True}
 """For commands whose options are also hyper-parameters; see ``split_options``."""
 
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/ALGORITHM-DATA-TIME.")]
-Columns = Annotated[Path | None, typer.Option("--columns", help="TOML file that maps columns of Parquet and CSV logs.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns", "--map", metavar="FILE|KEY=VALUE",
+        help="What the columns of logs mean: a TOML file, or one key of it, such as last_step=end; may be repeated.",
+    ),
+]  # fmt: skip
 Environment = Annotated[str | None, typer.Option("--environment", help="Play in this environment instead.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp.cli.console import console, print_json
+from sapp.cli.options import Columns
 from sapp.core.errors import SappError
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ ALL_REFUSED = 3
 OfflineData = Annotated[
     str | None, typer.Option("--data", help="Judge on these logs [those the run was trained on]; needs --offline.")
 ]
-ColumnsFile = Annotated[Path | None, typer.Option("--columns", help="TOML file that maps the columns of --data.")]
+ColumnsFile = Columns
 Discount = Annotated[float | None, typer.Option("--discount", help="γ of the value [the run's own].")]
 FitSteps = Annotated[int, typer.Option("--fit-steps", help="Gradient steps of the offline estimators.")]
 Bags = Annotated[int, typer.Option("--bags", help="Bootstrap resamples of the episodes, each with its own networks.")]
@@ -42,7 +43,7 @@ def add_command(app: typer.Typer) -> None:
 
 
 def evaluate_offline(
-    path: Path, *, data: str | None, columns: Path | None, members: list[str] | None, discount: float | None,
+    path: Path, *, data: str | None, columns: list[str] | None, members: list[str] | None, discount: float | None,
     steps: int, bags: int, hidden: str, act: str, checkpoints: str, seed: int, json: bool,
 ) -> int:  # fmt: skip
     """``sapp.ope.offline.evaluate_offline(...)`` on a run's members, or on a policy file."""
@@ -91,14 +92,14 @@ def select(
 
 
 def _estimate(
-    paths: list[Path], data: str | None, columns: Path | None, members: list[str] | None, discount: float | None,
+    paths: list[Path], data: str | None, columns: list[str] | None, members: list[str] | None, discount: float | None,
     steps: int, bags: int, hidden: str, act: str, checkpoints: str, seed: int,
 ) -> list[Offline]:  # fmt: skip
     if act not in ("mode", "sample"):
         raise SappError(f"--act {act!r}: use mode or sample")
     if checkpoints not in ("last", "all"):
         raise SappError(f"--checkpoints {checkpoints!r}: use last or all")
-    if columns is not None and data is None:
+    if columns and data is None:
         raise SappError("--columns maps the columns of --data; give that, too")
     try:
         sizes = tuple(int(part) for part in hidden.split(","))
@@ -109,7 +110,7 @@ def _estimate(
     from sapp.ope.offline import evaluate_offline as judge
     from sapp.ope.run_policies import gather
 
-    logs = None if data is None else load_vectors(data, columns=columns)
+    logs = None if data is None else load_vectors(data, columns=columns or None)
     how: dict[str, Any] = {"checkpoints": checkpoints, "act": act, "say": _note}
     groups: list[Candidates] = gather(paths, data=logs, members=members, discount=discount, **how)
     reports = []

@@ -101,6 +101,9 @@ def train(
     ] = False,
     columns: Columns = None,
     environment: Environment = None,
+    rescale_actions: Annotated[
+        bool, typer.Option("--rescale-actions", help="Stretch logged actions to the environment's bounds.")
+    ] = False,
     tensorboard: Board = False,
     quiet: Quiet = False,
 ) -> None:
@@ -120,7 +123,7 @@ def train(
 
     run = start(
         algorithms,
-        _sources(positional[1:], columns, environment),
+        _sources(positional[1:], columns, environment, rescale_actions),
         seeds=which,
         steps=steps,
         phases=phases,
@@ -240,8 +243,19 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _sources(words: Sequence[str], columns: Path | None, environment: str | None) -> list[Any]:
+def _sources(words: Sequence[str], columns: list[str] | None, environment: str | None, rescale: bool) -> list[Any]:
     """What to train on; loaded here only where options change it, as the run then keeps its own copy."""
-    if columns is None and environment is None:
+    if not columns and environment is None and not rescale:
         return list(words)
-    return [load(word, columns=columns, environment=environment) for word in words]
+    found = [load(word, columns=columns, environment=environment) for word in words]
+    return [_stretched(data) for data in found] if rescale else found
+
+
+def _stretched(data: Any) -> Any:
+    """Logs with actions in the units of the environment they name."""
+    from sapp.envs import make
+    from sapp.envs.data_check import stretched
+
+    if data.environment is None:
+        raise SappError(f"{data.name}: --rescale-actions needs to know the environment; name it with --environment")
+    return stretched(data, make(data.environment, physics=data.physics))

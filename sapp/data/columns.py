@@ -47,6 +47,7 @@ class Columns:
         action_kind: "continuous" or "discrete"; by default text and whole numbers are discrete, others continuous.
         action_labels: all discrete actions by name, in the order that numbers them; by default those that occur,
             sorted.
+        max_episode_steps: the environment's step limit, where time-outs are not marked.
         last_step: what becomes of the last row of an episode that stops unfinished, where the state after it is not
             recorded: "drop" it, or "end": every episode really ended there. By default it is dropped, unless that
             would lose more than 1 % of the reward or of the episodes.
@@ -78,6 +79,7 @@ class Columns:
     clip_actions: bool = False
     action_kind: str | None = None
     action_labels: Sequence[str] | None = None
+    max_episode_steps: int | None = None
     last_step: str | None = None
     one_row_episodes: bool = False
     missing: str | None = None
@@ -112,6 +114,8 @@ class Columns:
             if key not in known:
                 fix = f"known keys are {', '.join(known)}"
                 raise SappError(f"{where}: unknown key {key!r}{did_you_mean(str(key), known)}; {fix}")
+            if key == "max_episode_steps" and value is not None and type(value) is not int:
+                raise SappError(f"{where}: max_episode_steps = {value!r}; give a whole number")
             if key in _SWITCHES and not isinstance(value, bool):
                 raise SappError(f"{where}: {key} = {value!r}; use true or false")
             texts = value if isinstance(value, (list, tuple)) and key in _LISTS else [value]
@@ -215,7 +219,7 @@ class Columns:
         return {
             key: list(value) if isinstance(value, (list, tuple)) else value
             for key, value in chosen.items()
-            if value not in (None, (), False)
+            if value is not None and value is not False and value != ()
         }
 
 
@@ -245,6 +249,8 @@ def _value(key: str, text: str, where: str) -> Any:
         if text.lower() not in ("true", "false"):
             raise SappError(f"{where}: use true or false")
         return text.lower() == "true"
+    if key == "max_episode_steps":
+        return int(text) if text.isdigit() else text
     if key in ("action_low", "action_high"):
         try:
             numbers = [float(part) for part in text.split(",")]

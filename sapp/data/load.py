@@ -60,6 +60,7 @@ def load(
         "action_high": action_high, "max_episode_steps": max_episode_steps, "last_step": last_step,
         "columns": columns, "mirror": mirror, "progress": progress,
     }  # fmt: skip
+    every["columns"] = None if columns == [] else columns
     options = {key: value for key, value in every.items() if value is not None}
     if isinstance(source, (Dataset, FrameDataset)):
         return with_options(source, options)

@@ -73,6 +73,7 @@ def read_log(
     bounds = {} if log.num_actions is not None else log.bound_actions(infer=infer, **bounds)
     found: dict[str, Any] = {**(notes or {}), "columns": mapping.to_json()}
     last_step = options.pop("last_step", None) or mapping.last_step
+    options["max_episode_steps"] = options.get("max_episode_steps") or mapping.max_episode_steps
     data = Dataset.from_arrays(
         arrays["observation"], arrays["action"], arrays["reward"], log.terminals(last_step),
         next_observation=arrays.get("next_observation"), timeout=arrays.get("timeout"), episode=arrays.get("episode"),

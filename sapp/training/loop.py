@@ -8,6 +8,7 @@ import itertools
 import os
 import shutil
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from sapp.data import Dataset, load, save_npz
 from sapp.data.check import account
 from sapp.data.frames import FrameDataset
 from sapp.data.loaders.frame_files import save_frames
+from sapp.envs.data_check import compare
 from sapp.runs import checkpoint
 from sapp.runs.metric_tables import Table, read
 from sapp.runs.phases import PREPARE, Phase, locate, plain_protocol, prepared, sa_protocol, total_steps
@@ -168,7 +170,9 @@ def train(
     source = None if start_from is None else start_from if isinstance(start_from, Run) else Run(start_from)
     forked = None if source is None else _fork(plan, source, [_spec(dataset) for dataset in datasets])
     if plan.eval_every:
-        Evaluator(plan).check()
+        evaluator = Evaluator(plan)
+        evaluator.check()
+        _compare(evaluator, plan.problems, datasets)
     if tensorboard:
         _writer()
     folder = Path(out) if out is not None else new_folder(_stem(named, datasets))
@@ -668,6 +672,14 @@ def _reload(run: Run, problem: Problem) -> AnyDataset:
         return load(problem.source if problem.source is not None else _copy(run.path, problem))
     except SappError as error:
         raise SappError(f"{error}; if it moved, say where it is: sapp resume {run.path} --data PLACE") from None
+
+
+def _compare(evaluator: Evaluator, problems: Sequence[Problem], datasets: Sequence[AnyDataset]) -> None:
+    """Say what does not fit between data and environments before a step is made; refuse what cannot be right."""
+    for problem, dataset in zip(problems, datasets, strict=True):
+        if problem.environment is not None and isinstance(dataset, Dataset):
+            for line in compare(dataset, evaluator.environment(problem)):
+                print(f"{dataset.name}: {line}", file=sys.stderr)
 
 
 def _stem(named: Mapping[str, Any], datasets: Sequence[AnyDataset]) -> str:

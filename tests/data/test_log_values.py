@@ -289,22 +289,23 @@ action_kind = "discrete"
 def test_codes_with_holes_between_are_said(tmp_path: Path, number: type) -> None:
     path = write(tmp_path / "log.parquet", log(action=[number(code) for code in (7, 12, 17, 7, 7, 12, 17, 7)]))
     (tmp_path / "map.toml").write_text(MAPPING)
-    warnings = check(path, tmp_path / "map.toml").warnings
+    page = " ".join(check(path, tmp_path / "map.toml").findings)
     assert (
         "actions count from 0 to 17, but 15 of these 18 are never taken (0, 1, 2, 3, 4, 5, 6, 8, 9, 10, 11, 13, 14, "
-        '15, 16); if the numbers are codes, set action_labels = ["7", "12", "17"] in a column mapping'
-    ) in warnings
+        '15, 16) (certain): if the numbers are codes, set action_labels = ["7", "12", "17"] in a column mapping'
+    ) in page
     # what it advises works, and leaves nothing to say
     (tmp_path / "map.toml").write_text(MAPPING + 'action_labels = ["7", "12", "17"]\n')
     found = check(path, tmp_path / "map.toml")
     assert "3 discrete actions" in found.summary
-    assert not any("never taken" in line for line in found.warnings)
+    assert not any("never taken" in line for line in found.findings)
 
 
 def test_labels_that_never_occur_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "log.parquet", log(action=list("abababab")))
     (tmp_path / "map.toml").write_text(MAPPING + 'action_labels = ["a", "b", "c"]\n')
-    assert "never taken: c; nothing can be learned of it" in check(path, tmp_path / "map.toml").warnings
+    page = " ".join(check(path, tmp_path / "map.toml").findings)
+    assert "never taken: c (certain): nothing can be learned of these actions" in page
 
 
 def test_episodes_of_one_row_that_vanish_are_counted(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_with_a_mapping_it_is_warned_of(tmp_path: Path) -> None:
     data = load_vectors(path, columns=columns)
     warned = accounted(data).lines(Kind.WARNING)
     assert [line.split("'")[1] for line in warned] == ["episode", "step", "next_obs"]
-    assert warned == check(path, columns).warnings[:3]
+    assert warned == check(path, columns).findings[:3]
 
 
 OUTCOME = "patient,visit,heart,dose,outcome\n" + "\n".join(
@@ -316,10 +316,10 @@ def test_a_reward_that_is_one_everywhere_can_be_learned_from() -> None:
     table = frame([9, 4])
     data = {"obs": table["obs"], "next_obs": table["next_obs"], "action": table["action"], "reward": np.ones(13),
             "terminal": table["last"]}  # fmt: skip
-    page = " ".join(check(data).warnings)
+    page = " ".join(check(data).findings)
     assert "nothing to learn" not in page
-    assert "what differs is how long episodes last" in page
-    page = " ".join(check({**data, "terminal": np.zeros(13)}).warnings)
+    assert "what differs is how long episodes last: that is all there is to learn" in page
+    page = " ".join(check({**data, "terminal": np.zeros(13)}).findings)
     assert "there is nothing to learn from it" in page
 
 

@@ -1,0 +1,287 @@
+"""Questions asked of a dataset before anything is trained on it: what was found, how sure that is, and what to do."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from sapp.data.dataset import Dataset
+from sapp.data.ledger import Ledger
+from sapp.data.repair import MANY_CODES, labels_advice, needs_scaling
+
+FEW_EPISODES = 30
+RARE_ACTION = 0.01
+_SAMPLE = 200_000
+"""Rows that the slower questions look at."""
+
+
+class Sure(StrEnum):
+    """How sure a finding is."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something worth knowing before training.
+
+    Attributes:
+        what: was found.
+        sure: how sure it is that this is so and matters.
+        do: what to do about it.
+    """
+
+    what: str
+    sure: Sure
+    do: str
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.sure}): {self.do}"
+
+
+def findings(data: Dataset) -> list[Finding]:
+    """Everything there is to say, most serious questions first.
+
+    Args:
+        data: as it was loaded.
+    """
+    return [found for question in QUESTIONS for found in question(data)]
+
+
+def _auto_reset(data: Dataset) -> Iterator[Finding]:
+    """Loggers of vector environments write the next episode's start where the last state belongs."""
+    ends = data.episode_ends[:-1]
+    ends = ends[data.timeout[ends]]
+    if len(ends) < 2 or _inferred_successors(data):
+        return
+    same = np.all(np.isclose(data.next_observation[ends], data.observation[ends + 1], rtol=1e-5, atol=1e-6), axis=1)
+    still = np.all(np.isclose(data.observation[ends], data.observation[ends + 1]), axis=1)
+    if np.mean(same & ~still) > 0.5:
+        yield Finding(
+            f"at {same.sum()} of {len(ends)} time-outs the next observation is the first of the next episode",
+            Sure.LIKELY,
+            "an environment that resets by itself was logged, and values would be carried from one episode into "
+            "another; log the last observation itself, or leave next_observation out (--map ignore=NAME), so that "
+            "these last steps are dropped",
+        )  # fmt: skip
+
+
+def _one_long_episode(data: Dataset) -> Iterator[Finding]:
+    """Auto-reset without time-outs, or ends that nothing tells of, make one long episode."""
+    if data.num_episodes > 1 or data.size < 1_000:
+        return
+    change = np.linalg.norm(np.diff(data.observation / np.maximum(data.observation_std, 1e-6), axis=0), axis=1)
+    jumps = int(np.count_nonzero(change > 5 * np.median(change)))
+    if jumps > 1:
+        yield Finding(
+            f"all {data.size:,} rows are one episode, in which observations jump {jumps} times", Sure.LIKELY,
+            "ends of episodes are missing: name their column (--map episode=NAME, done=NAME or timeout=NAME)",
+        )  # fmt: skip
+
+
+def _ends_at_one_length(data: Dataset) -> Iterator[Finding]:
+    lengths = data.episode_lengths[data.terminal[data.episode_ends]]
+    longest = int(data.episode_lengths.max())
+    there = int(np.count_nonzero(lengths == longest))
+    if longest < 10 or there < 5 or there < 0.2 * len(lengths) or _asked_to_end(data):
+        return
+    yield Finding(
+        f"{there} of {len(lengths)} terminal episodes are exactly {longest} steps long, the longest there is",
+        Sure.LIKELY if there >= 0.5 * len(lengths) else Sure.POSSIBLE,
+        "if that is the step limit, these are time-outs, and taking them for ends teaches wrong values: give the limit "
+        f"(max_episode_steps = {longest}) with the column named as done (--map done=NAME), or a time-out column",
+    )
+
+
+def _densities(data: Dataset) -> Iterator[Finding]:
+    density = data.extras.get("log_prob")
+    if density is None or data.discrete or len(density) < 10:
+        return
+    values = np.asarray(density, np.float64).reshape(len(density), -1)[:, 0]
+    if np.all((values > 0) & (values <= 1)):
+        yield Finding(
+            "log_prob is between 0 and 1 in every row", Sure.LIKELY,
+            "these look like probabilities or densities, not their logarithms: log them as they are "
+            "(map them as probability where actions are discrete), or leave them out",
+        )  # fmt: skip
+    elif np.ptp(values) == 0:
+        yield Finding(
+            f"log_prob is {values[0]:g} in every row", Sure.LIKELY, "a density varies with the action: leave it out"
+        )
+
+
+def _reward(data: Dataset) -> Iterator[Finding]:
+    reward, last = data.reward, data.terminal | data.timeout
+    if np.all(reward == reward[0]):
+        same = f"the reward is {reward[0]:g} in every row"
+        if reward[0] and data.terminal.any():
+            yield Finding(same, Sure.CERTAIN, "what differs is how long episodes last: that is all there is to learn")
+        else:
+            yield Finding(same, Sure.CERTAIN, "there is nothing to learn from it: name another reward column")
+        return
+    if data.size > data.num_episodes and np.all(reward[~last] == 0):
+        yield Finding(
+            "rewards come at the ends of episodes only", Sure.CERTAIN,
+            "values must travel back through whole episodes, which needs more of them",
+        )  # fmt: skip
+    size = np.abs(reward)
+    if data.size >= 1_000 and size.max() > 50 * max(float(np.quantile(size, 0.999)), 1e-12) and (size > 0).mean() > 0.5:
+        yield Finding(
+            f"a few rewards reach {size.max():.3g}, where 99.9 % are below {np.quantile(size, 0.999):.3g}", Sure.LIKELY,
+            "a slip of the log, or a few rows that outweigh all others: look at them, and clip or repair them",
+        )  # fmt: skip
+
+
+def _leaks(data: Dataset) -> Iterator[Finding]:
+    """Features that give away the reward of the same row."""
+    rows = np.arange(0, data.size, max(1, data.size // _SAMPLE))
+    reward = data.reward[rows].astype(np.float64)
+    if len(rows) < 50 or np.ptp(reward) == 0:
+        return
+    reward = (reward - reward.mean()) / reward.std()
+    for i in range(data.observation_size):
+        feature = data.observation[rows, i].astype(np.float64)
+        spread = feature.std()
+        if spread <= 1e-9 * max(1.0, abs(feature.mean())):
+            continue
+        if abs(float(np.mean((feature - feature.mean()) / spread * reward))) > 0.9999:
+            yield Finding(
+                f"feature {i} is the reward of its own row, up to scale", Sure.LIKELY,
+                "it is known only after the action: leave it out, or a policy will ask for what it cannot have",
+            )  # fmt: skip
+
+
+def _features(data: Dataset) -> Iterator[Finding]:
+    constant = np.flatnonzero(data.observation.std(0) == 0)
+    if len(constant):
+        yield Finding(
+            f"feature {', '.join(map(str, constant[:MANY_CODES]))} never changes", Sure.CERTAIN,
+            "it tells a policy nothing: leave it out",
+        )  # fmt: skip
+    if data.observation_offset is None and (why := needs_scaling(data.observation)) is not None:
+        yield Finding(
+            f"features are far from unit size ({why})", Sure.CERTAIN,
+            "set scale = 'standard' (--map scale=standard); policies still take them as logged",
+        )  # fmt: skip
+    if data.size >= 1_000:
+        low, middle, high = np.quantile(data.observation[:: max(1, data.size // _SAMPLE)], (0.005, 0.5, 0.995), axis=0)
+        width = np.maximum(high - low, 1e-9)
+        far = np.maximum(data.observation.max(0) - middle, middle - data.observation.min(0))
+        for i in np.flatnonzero((far > 50 * width) & (high > low))[:5]:
+            yield Finding(
+                f"feature {i} has outliers {far[i] / width[i]:.0f} times as far out as its central 99 % is wide",
+                Sure.LIKELY, "a sensor's slip, or a code for missing values such as -999: repair or empty those cells",
+            )  # fmt: skip
+
+
+def _actions(data: Dataset) -> Iterator[Finding]:
+    if data.discrete:
+        yield from _rare_actions(data)
+        return
+    whole = [i for i in range(data.action_size) if _is_whole(data.action[:, i])]
+    if whole:
+        yield Finding(
+            f"action dimension {', '.join(map(str, whole))} holds few whole numbers", Sure.POSSIBLE,
+            "if they are choices, set action_kind = 'discrete' (--map action_kind=discrete)",
+        )  # fmt: skip
+    edge = np.mean((data.action <= data.action_low) | (data.action >= data.action_high), axis=0)
+    for i in np.flatnonzero(edge > 0.5):
+        yield Finding(
+            f"action dimension {i} lies at its bounds in {edge[i]:.0%} of rows", Sure.POSSIBLE,
+            "are the bounds right? if not, give action_low and action_high",
+        )  # fmt: skip
+
+
+def _copies(data: Dataset) -> Iterator[Finding]:
+    rows = slice(0, _SAMPLE)
+    action = data.action[:, None] if data.discrete else data.action
+    table = np.column_stack([data.observation[rows], action[rows], data.reward[rows]])
+    copies = len(table) - len(np.unique(table, axis=0))
+    if copies > 0.2 * len(table):
+        yield Finding(
+            f"{copies:,} of {len(table):,} rows repeat another row's state, action and reward", Sure.POSSIBLE,
+            "few distinct states, or the log was written twice: check, as copies count as evidence",
+        )  # fmt: skip
+
+
+def _time_order(data: Dataset) -> Iterator[Finding]:
+    """Rows that do not follow each other, where the next row is taken for the next state."""
+    if not _inferred_successors(data) or data.size < 200 or data.num_episodes > data.size // 3:
+        return
+    inside = np.flatnonzero(~(data.terminal | data.timeout))[:_SAMPLE]
+    other = np.random.default_rng(0).permutation(inside)
+    scale = np.maximum(data.observation_std, 1e-9)
+    step = np.abs(data.next_observation[inside] - data.observation[inside]) / scale
+    apart = np.abs(data.observation[other] - data.observation[inside]) / scale
+    moving = data.observation_std > 1e-9
+    if moving.any() and np.all(step[:, moving].mean(0) > 0.95 * apart[:, moving].mean(0)):
+        yield Finding(
+            "a row is no nearer to the next one than to any other", Sure.POSSIBLE,
+            "are rows in the order of time? name the column that orders them (--map time=NAME); if each row stands for "
+            "itself, set one_row_episodes",
+        )  # fmt: skip
+
+
+def _few(data: Dataset) -> Iterator[Finding]:
+    if data.num_episodes < FEW_EPISODES:
+        yield Finding(
+            f"only {data.num_episodes} episodes", Sure.CERTAIN,
+            f"estimates of a policy's value will be doubtful below {FEW_EPISODES}: collect more",
+        )  # fmt: skip
+
+
+QUESTIONS = (
+    _one_long_episode, _auto_reset, _ends_at_one_length, _densities, _leaks, _reward, _time_order, _features, _actions,
+    _copies, _few,
+)  # fmt: skip
+"""Each takes a dataset and yields what it finds."""
+
+
+def _inferred_successors(data: Dataset) -> bool:
+    return any("the next row's observation" in line for line in Ledger.of(data).lines())
+
+
+def _asked_to_end(data: Dataset) -> bool:
+    columns = data.provenance.get("columns", {})
+    return columns.get("last_step") == "end" or bool(columns.get("one_row_episodes"))
+
+
+def _is_whole(values: np.ndarray) -> bool:
+    return bool(np.all(values == np.round(values)) and len(np.unique(values)) <= 25 and np.ptp(values) > 0)
+
+
+def _rare_actions(data: Dataset) -> Iterator[Finding]:
+    assert data.num_actions is not None
+    taken, counts = np.unique(data.action, return_counts=True)
+    known = set(taken.tolist())
+    missing = data.num_actions - len(known)
+    # one by one, and only as many as are named: codes may be numbers in the millions
+    never = itertools.islice((number for number in range(data.num_actions) if number not in known), MANY_CODES)
+    if missing and data.action_labels is None:
+        yield Finding(
+            f"actions count from 0 to {data.num_actions - 1}, but {missing} of these {data.num_actions} are never "
+            f"taken ({_named(data, never, missing)})", Sure.CERTAIN,
+            f"if the numbers are codes, set {labels_advice(taken.tolist())} in a column mapping",
+        )  # fmt: skip
+    elif missing:
+        yield Finding(
+            f"never taken: {_named(data, never, missing)}", Sure.CERTAIN, "nothing can be learned of these actions"
+        )
+    rare = taken[counts < RARE_ACTION * data.size].tolist()
+    if rare:
+        yield Finding(
+            f"taken in fewer than 1 % of steps: {_named(data, rare[:MANY_CODES], len(rare))}", Sure.CERTAIN,
+            "little can be learned of these actions",
+        )  # fmt: skip
+
+
+def _named(data: Dataset, first: Iterable[int], count: int) -> str:
+    """The first of some actions by name, and how many more there are."""
+    names = [str(number) if data.action_labels is None else data.action_labels[number] for number in first]
+    return ", ".join(names) + (f" and {count - len(names)} more" if count > len(names) else "")

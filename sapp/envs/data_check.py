@@ -1,0 +1,95 @@
+"""Logs against the environment they are said to be from: actions, starts and scales, before anything is trained."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sapp.core.errors import SappError
+from sapp.data.action_units import rescaled
+from sapp.data.dataset import Dataset
+from sapp.envs.base import BatchEnvironment
+
+STARTS = 32
+"""Starts of the environment that are compared with those of the logs."""
+_ROWS = 8
+SHIFT, SPREAD = 4.0, 2.5
+"""Deviations between the means of starts, and ratio of their deviations, beyond which they are not the same."""
+_ENOUGH = 20
+"""Episodes from which on the spread of their starts says something."""
+
+
+def compare(data: Dataset, environment: BatchEnvironment) -> list[str]:
+    """What does not fit between logs and environment, a sentence each; what cannot be right raises ``SappError``.
+
+    Args:
+        data: of as many features and actions as the environment has.
+        environment: that it is said to be from.
+    """
+    lines = [] if data.discrete else _actions(data, environment)
+    return lines + _starts(data, environment)
+
+
+def stretched(data: Dataset, environment: BatchEnvironment) -> Dataset:
+    """The logs with their action bounds stretched to the environment's, see ``sapp.data.action_units.rescaled``."""
+    if data.discrete or environment.num_actions is not None or data.action_size != environment.action_size:
+        raise SappError(
+            f"{data.name}: its actions are not vectors of the {environment.action_size} values that {environment.name} "
+            f"takes, so they cannot be stretched to them; leave rescale_actions out"
+        )
+    return rescaled(data, environment.action_low, environment.action_high)
+
+
+def _actions(data: Dataset, environment: BatchEnvironment) -> list[str]:
+    low, high = np.asarray(environment.action_low, np.float32), np.asarray(environment.action_high, np.float32)
+    slack = 1e-3 * np.maximum(high - low, 1e-6)
+    over = (data.action.min(axis=0) < low - slack) | (data.action.max(axis=0) > high + slack)
+    mine = f"{_range(data.action_low, data.action_high)}"
+    theirs = f"{environment.name} takes {_range(low, high)}"
+    if over.any():
+        worst = int(np.argmax(np.where(over, np.max(np.abs(data.action), axis=0), 0)))
+        raise SappError(
+            f"{data.name}: action dimension {worst} goes from {data.action[:, worst].min():g} to "
+            f"{data.action[:, worst].max():g} in the logs, but {theirs}: a policy could not act as the logs do; if the "
+            f"logs are in other units, use --rescale-actions (sapp.envs.data_check.stretched), else name the "
+            f"environment they are from"
+        )
+    if np.all(np.abs(data.action_low - low) <= slack) and np.all(np.abs(data.action_high - high) <= slack):
+        return []
+    share = float(np.max((data.action_high - data.action_low) / (high - low)))
+    return [
+        f"the logs' actions lie in {mine}, but {theirs}: a policy will play within the logs' bounds, at {share:.0%} of "
+        f"the environment's range. If the logs hold shares of that range, use --rescale-actions; if they "
+        f"are in the environment's units, give its bounds as action_low and action_high"
+    ]
+
+
+def _starts(data: Dataset, environment: BatchEnvironment) -> list[str]:
+    """Whether the episodes of the logs start where those of the environment do."""
+    real = [environment.reset(_ROWS, seed=0, episode=np.arange(_ROWS))]
+    for first in range(_ROWS, STARTS, _ROWS):
+        real.append(environment.restart(np.arange(_ROWS), np.arange(first, first + _ROWS)))
+    theirs, mine = np.concatenate(real).astype(np.float64), data.raw(data.initial_observation).astype(np.float64)
+    scale = data.observation_std * data.raw_scale
+    size = np.maximum(np.maximum(np.abs(theirs.mean(0)), np.abs(mine.mean(0))), scale)
+    apart = np.abs(mine.mean(0) - theirs.mean(0)) > SHIFT * (mine.std(0) + theirs.std(0)) + 0.02 * size + 1e-6
+    if len(mine) >= _ENOUGH:
+        small = 1e-3 * size + 1e-6
+        ratio = np.maximum(mine.std(0), small) / np.maximum(theirs.std(0), small)
+        apart |= (ratio > SPREAD) | (ratio < 1 / SPREAD)
+    if not apart.any():
+        return []
+    where = np.flatnonzero(apart)
+    i = int(where[0])
+    return [
+        f"episodes of the logs do not start where those of {environment.name} do, in {len(where)} of "
+        f"{data.observation_size} features (feature {i}: {mine[:, i].mean():.3g} ± {mine[:, i].std():.2g} in the logs, "
+        f"{theirs[:, i].mean():.3g} ± {theirs[:, i].std():.2g} there): are they standardised, in other units, or from "
+        f"another task? A policy sees the environment's own observations when it plays"
+    ]
+
+
+def _range(low: np.ndarray, high: np.ndarray) -> str:
+    if np.all(low == low[0]) and np.all(high == high[0]):
+        return f"[{low[0]:g}, {high[0]:g}]"
+    pairs = ", ".join(f"{a:g} to {b:g}" for a, b in zip(low[:6], high[:6], strict=True))
+    return pairs + (" …" if len(low) > 6 else "")

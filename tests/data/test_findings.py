@@ -1,0 +1,147 @@
+"""Each question finds what it asks about in logs made to have it, and nothing in logs that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sapp.data import Dataset, load_vectors
+from sapp.data.check import check, first_plan
+from sapp.data.findings import Sure, findings
+
+
+def walk(episodes: int = 40, length: int = 50, **change: Any) -> Dataset:
+    """Slow random walks; every third ends its task early, the others stop at the limit."""
+    rng = np.random.default_rng(1)
+    lengths = [length - 7 - i % 11 if i % 3 == 0 else length for i in range(episodes)]
+    rows = sum(lengths)
+    paths = [np.cumsum(rng.normal(size=(n + 1, 3)) * 0.1, axis=0) for n in lengths]
+    last = np.concatenate([np.arange(n) == n - 1 for n in lengths])
+    terminal = last & np.repeat([i % 3 == 0 for i in range(episodes)], lengths)
+    arrays: dict[str, Any] = {
+        "observation": np.concatenate([path[:-1] for path in paths]),
+        "next_observation": np.concatenate([path[1:] for path in paths]),
+        "action": rng.uniform(-0.9, 0.9, (rows, 2)), "reward": rng.normal(size=rows), "terminal": terminal,
+        "timeout": last & ~terminal,
+    }  # fmt: skip
+    for key, value in change.items():
+        arrays[key] = value(arrays) if callable(value) else value
+    kept = {key: value for key, value in arrays.items() if value is not None}
+    return load_vectors(kept, last_step=None if "next_observation" in kept else "drop")
+
+
+def said(data: Dataset) -> str:
+    return " | ".join(str(each) for each in findings(data))
+
+
+def test_good_logs_give_rise_to_nothing() -> None:
+    assert said(walk()) == ""
+
+
+def after_reset(arrays: dict[str, Any]) -> np.ndarray:
+    ends = np.flatnonzero(arrays["terminal"] | arrays["timeout"])
+    after = arrays["next_observation"].copy()
+    after[ends[:-1]] = arrays["observation"][ends[:-1] + 1]
+    return after
+
+
+def test_successors_of_an_environment_that_resets_itself() -> None:
+    (found,) = findings(walk(next_observation=after_reset))
+    assert found.what == "at 26 of 26 time-outs the next observation is the first of the next episode"
+    assert found.sure is Sure.LIKELY
+    assert "leave next_observation out" in found.do
+
+
+def test_auto_reset_without_time_outs_is_one_long_episode() -> None:
+    data = walk(next_observation=after_reset, terminal=lambda a: np.zeros(len(a["reward"]), bool), timeout=None)
+    assert data.num_episodes == 1
+    assert "are one episode, in which observations jump" in said(data)
+
+
+def test_ends_at_one_length() -> None:
+    data = walk(terminal=lambda a: a["terminal"] | a["timeout"], timeout=None)
+    (found,) = findings(data)
+    assert found.what == "26 of 40 terminal episodes are exactly 50 steps long, the longest there is"
+    assert found.sure is Sure.LIKELY
+    assert "max_episode_steps = 50" in found.do
+
+
+@pytest.mark.parametrize(
+    ("density", "words"),
+    [
+        (lambda rows: np.linspace(0.1, 0.9, rows), "between 0 and 1 in every row"),
+        (lambda rows: np.full(rows, -2.0), "log_prob is -2 in every row"),
+        (lambda rows: np.linspace(-3, 0.9, rows), ""),
+    ],
+)
+def test_densities_that_are_none(density: Any, words: str) -> None:
+    page = said(walk(log_prob=lambda a: density(len(a["reward"]))))
+    assert words in page
+    assert bool(words) == bool(page)
+
+
+def test_the_reward_among_the_features() -> None:
+    def leaky(arrays: dict[str, Any]) -> np.ndarray:
+        return np.column_stack([arrays["observation"], 3 - 2 * arrays["reward"]])
+
+    data = walk(observation=leaky, next_observation=lambda a: a["observation"] + 0.1)
+    (found,) = (each for each in findings(data) if "reward of its own row" in each.what)
+    assert found.what.startswith("feature 3 is")
+
+
+def test_heavy_tails() -> None:
+    def spiked(key: str, value: float) -> Any:
+        def change(arrays: dict[str, Any]) -> np.ndarray:
+            out = arrays[key].copy()
+            out.flat[100] = value
+            return out
+
+        return change
+
+    assert "a few rewards reach 1e+04" in said(walk(reward=spiked("reward", 1e4)))
+    assert "feature 1 has outliers" in said(walk(observation=spiked("observation", -999.0)))
+
+
+def test_constant_features_and_copies() -> None:
+    data = walk(observation=lambda a: a["observation"] * [1, 0, 1])
+    assert "feature 1 never changes (certain): it tells a policy nothing: leave it out" in said(data)
+    half = walk(30)
+    double = load_vectors(
+        {key: np.concatenate([getattr(half, key)] * 2)
+         for key in ("observation", "action", "reward", "next_observation", "terminal", "timeout")}
+    )  # fmt: skip
+    assert "rows repeat another row's state, action and reward" in said(double)
+
+
+def test_rows_out_of_the_order_of_time() -> None:
+    rng = np.random.default_rng(0)
+
+    def mixed(arrays: dict[str, Any]) -> np.ndarray:
+        return rng.permutation(arrays["observation"])
+
+    assert "no nearer to the next one than to any other" in said(walk(observation=mixed, next_observation=None))
+
+
+def test_few_episodes() -> None:
+    assert "only 9 episodes (certain)" in said(walk(9))
+
+
+def test_the_next_command_fits_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = walk()
+    monkeypatch.setattr("sapp.data.check._multiplications", lambda: 1e12)
+    monkeypatch.setattr("pathlib.Path.exists", lambda path: False)
+    fast = first_plan(data)
+    assert "--hidden 256,256" in fast
+    assert "--eval-every 0" in fast
+    monkeypatch.setattr("sapp.data.check._multiplications", lambda: 5e8)
+    slow = first_plan(data)
+    assert "--hidden 32,32" in slow
+    assert "(about 8 minutes on" in slow
+
+
+def test_check_names_a_learner_for_the_actions() -> None:
+    found = check({"obs": np.arange(40.0), "action": [0, 1] * 20, "reward": np.arange(40.0), "done": [0, 1] * 20})
+    assert found.algorithm == "discrete-cql"
+    assert "rows: 40 read, 0 dropped, 40 kept" in found.ledger[0]
