@@ -16,7 +16,7 @@ from tiny_experiment import tiny_grid
 from sapp.core.errors import SappError
 from sapp.experiments import driver
 from sapp.experiments.driver import run_experiment
-from sapp.experiments.store import TABLES, Store, locked
+from sapp.experiments.store import TABLES, Store
 
 COLUMNS = ("CQL", "SA-CQL", "shuffled", "matched", "random")
 
@@ -106,27 +106,6 @@ def test_a_lost_store_is_made_again_from_the_runs(finished: Path, tmp_path: Path
     (out / "results.sqlite").unlink()
     run_experiment(tiny_grid(), out, progress=False, say=quiet)
     assert everything(out / "results.sqlite") == everything(finished / "results.sqlite")
-
-
-def test_a_store_is_added_to_by_one_process_at_a_time(tmp_path: Path) -> None:
-    with (
-        locked(tmp_path / "r.sqlite"),
-        pytest.raises(SappError, match="another process"),
-        locked(tmp_path / "r.sqlite"),
-    ):
-        pass
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [(None, "no results store"), (b"not a database at all" * 50, "cannot open"), (b"", "not a res")],
-)
-def test_what_is_no_store_is_refused(tmp_path: Path, content: bytes | None, words: str) -> None:
-    file = tmp_path / "r.sqlite"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(SappError, match=words):
-        Store(file)
 
 
 DRIVE = """
