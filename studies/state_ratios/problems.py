@@ -3,7 +3,7 @@
 Each has a behaviour β = tanh N(m(s), σ(s)²) that makes the data, and target policies π_k = tanh N(m + k·σ·d, (σ/2)²):
 its mean moved by k of its own standard deviations in a fixed direction d, at half its spread. The true occupancy of
 π_k is sampled, not estimated: many copies of the real system, each restarted with probability 1−γ and at terminals,
-have it as their stationary law (``sapp.weights.occupancy`` says why).
+have it as their stationary distribution (``sapp.weights.occupancy`` says why).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Shifted(eqx.Module):
     spread: Array | float = 1.0
 
     def __call__(self, observation: Array) -> TanhGaussian:
-        """The law over actions at observations [B, O]."""
+        """The distribution over actions at observations [B, O]."""
         mean, log_std = self.behaviour(observation)
         moved = mean + self.shift * self.direction * jnp.exp(log_std)
         return TanhGaussian(moved, log_std + jnp.log(self.spread))
