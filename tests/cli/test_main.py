@@ -164,7 +164,7 @@ def test_sweep_gives_each_algorithm_each_of_the_weights():
     ]  # fmt: skip
     made = table["td3bc+shuffled-dualdice[weights.of.f.b1=3]"]("walker2d-medium")
     assert (made.weights.of.f.b0, made.weights.of.f.b1) == (0.5, 3.0)
-    with pytest.raises(SappError, match="iql|IQL takes no state weights"):
+    with pytest.raises(SappError, match="IQL takes no state weights"):
         sweep(["iql"], {}, ["dualdice"])
 
 
