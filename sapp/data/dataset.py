@@ -158,17 +158,11 @@ class Dataset(Episodes):
                 time-out, and an episode of one such row vanishes; "end": every episode really ended there, the row is a
                 terminal. By default rows are dropped, unless more than 1 % of the reward or of the episodes would go.
             tolerance: for the inference of boundaries.
-            name: see ``Dataset``.
-            environment: see ``Dataset``.
-            physics: see ``Dataset``.
-            action_low: see ``Dataset``.
-            action_high: see ``Dataset``.
-            provenance: see ``Dataset``.
             extras: see ``Dataset``; rows are dropped along with the rest.
             source: what error messages call the input (a path), ``name`` by default.
-            num_actions: see ``Dataset``.
-            action_labels: see ``Dataset``.
             ledger: account of what was done to the rows so far.
+
+        The others are those of ``Dataset``.
         """
         where = source or name
         if last_step not in (None, *LAST_STEP):

@@ -92,6 +92,7 @@ FORMATS: Registry[Format] = Registry(
         "data frames": "sapp.data.loaders.data_frames:FORMAT",
         "npz": "sapp.data.loaders.arrays:NPZ_FORMAT",
         "HDF5": "sapp.data.loaders.d4rl:HDF5_FORMAT",
+        "RLlib's JSON": "sapp.data.loaders.rllib_json:FORMAT",
         "image logs": "sapp.data.loaders.frame_files:FORMAT",
         "DQN-Replay image logs": "sapp.data.loaders.dqn_replay:FORMAT",
         "tables": "sapp.data.loaders.parquet_csv:FORMAT",

@@ -27,6 +27,7 @@ from sapp.data.loaders.files import (
     readable,
     require_file,
 )
+from sapp.data.loaders.robomimic import is_robomimic, robomimic_table
 from sapp.data.logs import read_log
 from sapp.data.registry import COMMON, Format
 from sapp.data.table import Table
@@ -137,7 +138,7 @@ def load_hdf5(
     columns: Given = None,
     **options: Unpack[Options],
 ) -> Dataset:
-    """Load an HDF5 file in D4RL's layout: observations, actions, rewards, terminals, and what else there is.
+    """Load an HDF5 file in D4RL's layout, or robomimic's: observations, actions, rewards, terminals, and what else.
 
     ``timeouts`` and ``next_observations`` may be missing (see ``Dataset.from_arrays``); ``infos/qpos``, ``infos/qvel``
     and ``infos/action_log_probs`` become extras. Name, environment and physics follow from a D4RL file name.
@@ -212,6 +213,8 @@ def _file_stem(name: str) -> str:
 
 def _table(h5py: Any, file: Any, path: Path) -> tuple[Table, Ledger, dict[str, Any]]:
     """The arrays of a file, what is in it besides, and the little metadata that is worth stating."""
+    if is_robomimic(file):
+        return *robomimic_table(file, str(path)), {"layout": "robomimic"}
     if "episode_0" in file:
         raise SappError(f"{path}: is a part of a Minari dataset; load Minari data by its id")
     names = [key for key in file if isinstance(file[key], h5py.Dataset) and file[key].ndim]
