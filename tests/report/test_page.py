@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import html.parser
+import json
+import os
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -199,3 +202,30 @@ def test_a_damaged_configuration_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(SappError, match=r"config\.json: not a run's configuration"):
         report([tmp_path], tmp_path / "r.html")
+
+
+def test_two_runs_of_one_dataset_method_and_seed_are_one_member_and_it_is_said(
+    sources: list[Path], tmp_path: Path
+) -> None:
+    """The same runs twice: the newest counts, no seed is there twice, and what was left out is on the page."""
+    for name in ("first", "second"):
+        shutil.copytree(sources[0], tmp_path / name)
+    os.utime(tmp_path / "first" / "evaluations.csv", (1e9, 1e9))
+    text = report([tmp_path / "first", tmp_path / "second"], tmp_path / "r.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert {row[6][0] for row in page.tables["e0-differences"][1:]} == {"3 pairs"}
+    assert {row[3][0].partition(":")[0] for row in page.tables["e0-runs-behind-the-numbers"][1:]} == {"second"}
+    assert "CQL on hopper-medium-v2, seed 0, is there more than once: the newest counts (second: " in text
+
+
+def test_two_runs_of_one_name_with_other_settings_are_two_methods(sources: list[Path], tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        shutil.copytree(sources[0], tmp_path / name)
+    config = json.loads((tmp_path / "second" / "config.json").read_text(encoding="utf-8"))
+    for described in config["members"]:
+        if described["name"].startswith("matched/"):
+            described["algorithm"]["alpha"] = 99.0
+    (tmp_path / "second" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    page = Page(report([tmp_path / "first", tmp_path / "second"], tmp_path / "r.html").read_text(encoding="utf-8"))
+    methods = [text for text, _ in page.tables["e0-scores-by-dataset"][0]]
+    assert methods[1:7] == ["CQL", "SA-CQL", "shuffled", "matched [first]", "random", "matched [second]"]
