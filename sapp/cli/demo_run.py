@@ -180,7 +180,7 @@ def table(dataset: Dataset, scores: dict[str, np.ndarray]) -> Any:
         "SA-CQL − CQL": seeds_and_episodes(scores["SA-CQL"] - scores["CQL"], seed=0),
     }
     out = Table(title="Normalised score: 0 random, 100 a good controller", title_justify="left", caption_justify="left")
-    out.caption = f"final policies: {seeds} seeds × {episodes} episodes; Student's intervals over the seeds"
+    out.caption = f"final policies: {seeds} seeds × {episodes} episodes, Student's t over seeds"
     out.add_column("policy")
     out.add_column("score", justify="right")
     out.add_column("95 % interval", justify="right")
