@@ -124,6 +124,6 @@ def check_settings(algorithm: Algorithm, *positive: str, counts: tuple[str, ...]
 
 
 def check_no_weights(algorithm: Algorithm, why: str) -> None:
-    """Refuse state weights for an algorithm that has no penalty a state to multiply them with."""
+    """Refuse state weights for an algorithm that has no per-state penalty to multiply them with."""
     if not isinstance(algorithm.weights, Uniform):
         raise SappError(f"{type(algorithm).__name__} takes no state weights: {why}; leave weights at Uniform()")

@@ -26,7 +26,7 @@ class BC(Algorithm):
     Defaults: TD3+BC's actor and normalisation, as CORL's BC has them.
 
     Attributes:
-        noise: deviation of the policy as a law over actions, which ratios are taken of.
+        noise: deviation of the policy as a distribution over actions, which ratios are taken of.
     """
 
     actor_lr: float = 3e-4

@@ -36,7 +36,7 @@ class Perturbation(eqx.Module):
 
 
 class Generator(eqx.Module):
-    """BCQ's law over actions: decode a clipped latent, then perturb."""
+    """BCQ's distribution over actions: decode a clipped latent, then perturb."""
 
     vae: CVAE
     perturbation: Perturbation
@@ -48,7 +48,7 @@ class Generator(eqx.Module):
 
 
 class Generated(eqx.Module):
-    """A generator's law at some states. It has no density in closed form: log-densities are not a number."""
+    """A generator's distribution at some states. It has no density in closed form: log-densities are not a number."""
 
     vae: CVAE
     perturbation: Perturbation

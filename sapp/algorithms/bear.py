@@ -41,7 +41,7 @@ class BEAR(Algorithm):
         α        ascends E_B[w(s)·(MMD(s) − ε)], log α within [−5, 10]
 
     then the target. a_k ~ π(s'), no entropy anywhere. It plays the candidate of highest Q₁ among ``candidates`` draws
-    of π; as a law over actions (DualDICE's π) it is π itself. ``BEAR(weights=DualDICE())`` is SA-BEAR.
+    of π; as a distribution over actions (DualDICE's π) it is π itself. ``BEAR(weights=DualDICE())`` is SA-BEAR.
 
     Defaults: d3rlpy's published script (after Kumar et al. 2019) with its settings for hopper and walker2d; presets
     choose the kernel by dataset.

@@ -59,7 +59,7 @@ class CQL(Algorithm):
 
     Attributes:
         alpha: α, the weight of the penalty.
-        action_samples: n: actions drawn from each of the three proposals, a state.
+        action_samples: n: actions drawn per state from each of the three proposals.
         backup: which action the target takes at s': mode, sample, or soft (sample with entropy).
         alpha_scale: what α multiplies: d3rlpy-v1 (α/2 a critic, the paper's scale), per-critic (α) or half-td
             (2α).

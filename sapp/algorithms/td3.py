@@ -34,8 +34,8 @@ class TD3(Algorithm):
                  ã' = clip(μ̄(s') + clip(N(0, noise²), ±noise_clip), ±1)
 
     and at every ``period``-th step the actor, by ``actor_loss``, and then both targets. A subclass says what the actor
-    minimises and, if it likes, what the target is penalised with. As a law over actions (DualDICE's π) the policy is
-    μ(s) with the same smoothing noise: the critics' targets are drawn from that law too.
+    minimises and, if it likes, what the target is penalised with. As a distribution over actions (DualDICE's π) the
+    policy is μ(s) with the same smoothing noise: the critics' targets are drawn from it, too.
 
     Attributes:
         noise: deviation of the noise on the target's actions.

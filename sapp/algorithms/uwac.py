@@ -25,9 +25,9 @@ class UWAC(BEAR):
         critics  Σ_i E_B[(trust'·(Q_i(s,a) − y))²]: one dropout sample of Q_i, trust' the least of the next actions'
         actor    E_B[α·w(s)·(MMD(s) − ε) − trust(s,ã)·min_i Q_i(s,ã)], Q_i the mean of the samples
 
-    The dropout samples of one evaluation are ``passes`` thinned networks that score all rows: for each row the law of
-    mean and variance is that of thinning row by row, for far fewer random numbers. It acts by the critics without
-    dropout.
+    The dropout samples of one evaluation are ``passes`` thinned networks that score all rows: for each row the
+    distribution of mean and variance is that of dropout row by row, for far fewer random numbers. It acts by the
+    critics without dropout.
 
     Defaults: the authors' code (Wu et al. 2021).
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class SappError(Exception):
-    """Bad input or a condition the user can mend.
+    """Bad input or a condition the user can fix.
 
     The message is one line: it names the file, field, row or option at fault and says what to do. The command line
     prints it to stderr and exits with code 2; Python callers catch it like any exception.

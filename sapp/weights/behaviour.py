@@ -20,7 +20,7 @@ infinite, and close to it so far out that it would stretch σ."""
 
 
 class TanhBehaviour(eqx.Module):
-    """β̂(a|s), the law of tanh(u), u ~ N(μ(s), diag σ(s)²): what most policies that write logs are.
+    """β̂(a|s), the distribution of tanh(u), u ~ N(μ(s), diag σ(s)²): what most policies that write logs are.
 
     Particles follow it, so its shape counts. A Gaussian over the actions themselves, cut off at ±1, moves their mean
     inwards wherever logs lie close to a bound: on HalfCheetah's medium policy particles then run 0.1 m/s slower than
@@ -35,7 +35,7 @@ class TanhBehaviour(eqx.Module):
         self.mlp = MLP(key, state_size, hidden, 2 * action_size, precision)
 
     def __call__(self, state: Array) -> TanhGaussian:
-        """The law over actions at states [..., S]."""
+        """The distribution over actions at states [..., S]."""
         mean, log_std = jnp.split(self.mlp(state), 2, axis=-1)
         return TanhGaussian(mean, jnp.clip(log_std, *LOG_STD_RANGE))
 
@@ -44,12 +44,12 @@ class TanhBehaviour(eqx.Module):
         return -jnp.mean(self(state).log_prob(jnp.clip(action, -LOGGED_LIMIT, LOGGED_LIMIT)))
 
 
-def box(law: TanhGaussian, action: Array, width: Array | float) -> tuple[Array, Array]:
+def box(distribution: TanhGaussian, action: Array, width: Array | float) -> tuple[Array, Array]:
     """Actions [B, A] moved to the nearest point of tanh(μ ± ``width``·σ), and the share of dimensions moved.
 
     Inside the box a one-step model knows what happens; outside it would be asked about actions nobody took. The share
     says how far the policy has left the data: 5 % for the behaviour itself at two standard deviations.
     """
-    reach = width * jnp.exp(law.log_std)
-    low, high = jnp.tanh(law.mean - reach), jnp.tanh(law.mean + reach)
+    reach = width * jnp.exp(distribution.log_std)
+    low, high = jnp.tanh(distribution.mean - reach), jnp.tanh(distribution.mean + reach)
     return jnp.clip(action, low, high), jnp.mean((action < low) | (action > high), dtype=jnp.float32)

@@ -1,6 +1,6 @@
 """State ratios by classification: a network that tells states of the policy from states of the data.
 
-Where every kind counts the same, the difference of two kinds' logits is the log of the ratio of their laws.
+Where every kind counts the same, the difference of two kinds' logits is the log of the ratio of their distributions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def make_classifier(key: Array, size: int, hidden: Sequence[int], kinds: int, pr
 
 
 def contrast(logits: Array) -> Array:
-    """l₀ − l₁ (+ l₂ − l₃) of logits [..., K]: the log of p₀/p₁·(p₂/p₃), p being the laws of the kinds."""
+    """l₀ − l₁ (+ l₂ − l₃) of logits [..., K]: the log of p₀/p₁·(p₂/p₃), p being the distributions of the kinds."""
     return jnp.sum(logits[..., ::2] - logits[..., 1::2], axis=-1)
 
 
@@ -157,6 +157,6 @@ def check_settings(owner: Any, rates: Sequence[str], shares: Sequence[str], coun
 
 
 def check_continuous(owner: Any, spec: Spec) -> None:
-    """Refuse discrete actions: there is no box of standard deviations around a choice."""
+    """Refuse discrete actions: there is no box of standard deviations around a discrete action."""
     if spec.discrete:
         raise SappError(f"{type(owner).__name__} takes continuous actions only; use DualDICE for discrete ones")

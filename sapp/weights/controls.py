@@ -25,7 +25,7 @@ class ControlKind(IntEnum):
     """What a control does with the real weights."""
 
     REAL = 0
-    """Keep them."""
+    """Keep the weights as they are."""
     SHUFFLED = 1
     """Permute them over the batch: same histogram, no knowledge of the state."""
     MATCHED = 2

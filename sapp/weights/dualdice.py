@@ -212,9 +212,9 @@ class DualDICE(RatioWeights):
     ) -> tuple[Array, tuple[Array, Array]]:
         """J(ν, ζ) as ``saddle`` has it, with a' and a₀ summed out under the policy's probabilities [B, n]."""
         count, size = next_probs.shape
-        choices = jnp.broadcast_to(jnp.eye(size), (2 * count, size, size))
+        every_action = jnp.broadcast_to(jnp.eye(size), (2 * count, size, size))
         states = jnp.concatenate([batch.next_observation, batch.initial_observation])
-        values = jnp.sum(nu(states, choices) * jnp.concatenate([next_probs, initial_probs]), axis=-1)
+        values = jnp.sum(nu(states, every_action) * jnp.concatenate([next_probs, initial_probs]), axis=-1)
         next_value, initial = values[:count], values[count:]
         action = one_hot(batch.action, size)
         value = nu(batch.observation, action)
@@ -343,12 +343,12 @@ def saddle_value(
 
 
 def is_discrete(action: Array) -> bool:
-    """Whether a batch's actions are choices (integers) rather than vectors."""
+    """Whether a batch's actions are discrete (integers) rather than vectors."""
     return bool(jnp.issubdtype(action.dtype, jnp.integer))
 
 
 def network_action(network: StateActionNetwork, action: Array) -> Array:
-    """Actions as a network of state and action takes them: choices one-hot, vectors as they are."""
+    """Actions as a network of state and action takes them: discrete ones one-hot, vectors as they are."""
     if not is_discrete(action):
         return action
     return one_hot(action, network.mlp.layers[0].weight.shape[0] - network.state_size)

@@ -74,7 +74,7 @@ class InfoNCEState(eqx.Module):
 class OccupancyInfoNCE(ClassifierWeights):
     """f(ω(s)) with ω = dᵖ(s)/dᴰ(s) read off a critic that knows which logged states follow a pair under π.
 
-    pᵖ(g|s,a), the law of the state after a geometric number (≥ 1) of steps, satisfies
+    pᵖ(g|s,a), the distribution of the state after a geometric number (≥ 1) of steps, satisfies
 
         pᵖ(·|s,a) = (1−γ)·P(·|s,a) + γ·E_{s'~P, a'~π(s')}[pᵖ(·|s',a')].
 
@@ -188,7 +188,7 @@ class OccupancyInfoNCE(ClassifierWeights):
             jnp.log(jnp.float32(count)),
             clipped,
             accuracy(scores[:-count], share, scores[-count:]),
-            jnp.sum(jax.nn.softmax(log_here) * batch.terminal),  # how often π's law ends the task, were it β there
+            jnp.sum(jax.nn.softmax(log_here) * batch.terminal),  # how often π ends the task, were it β there
         )
         health = running(state.health, seen, self.health_rate, finite)
         relative = health.error / jnp.maximum(health.constant, 1e-12)

@@ -111,9 +111,9 @@ class OccupancyModel(ClassifierWeights):
          ``margin`` of it.
       3. A classifier learns to tell particles (drawn from all slices) from the batch: log ω = c(s).
 
-    The particles' law μ solves μ = κρ + γ·μPᵖ(1−terminal) with κ the share of restarts, so μ = dᵖ/mass with
+    The particles' distribution μ solves μ = κρ + γ·μPᵖ(1−terminal) with κ the share of restarts, so μ = dᵖ/mass with
     mass = (1−γ)/κ, the probability that has not been lost at terminals; ω = mass·exp c(s). Slices make the particles
-    many and nearly independent at the price of moving a few; their law follows the policy with a lag of
+    many and nearly independent at the price of moving a few; their distribution follows the policy with a lag of
     ``slices``/(1−γ) steps.
 
     ``paired`` (needs data of whole episodes): as many particles follow β̂ through the same model, and
@@ -124,8 +124,8 @@ class OccupancyModel(ClassifierWeights):
     weights γᵗ (t steps after its episode's start; where an episode was cut off, its last row stands for all that would
     have followed) and the batch as it is. What the model gets wrong it gets wrong for both kinds, and the second term
     needs no model: as π approaches β the model's error leaves the ratio. Both kinds use the same random numbers, so
-    that where π is β̂ they are the same particles and chance leaves the ratio, too. All four laws are kinds of one
-    classifier.
+    that where π is β̂ they are the same particles and chance leaves the ratio, too. All four
+    distributions are kinds of one classifier.
 
     What is still biased: the occupancy is that of the clipped policy; the model's errors accumulate along a particle's
     life of about 1/(1−γ) steps, as far as the pair does not share them. ``noise`` scales the Gaussian model's noise; 0
@@ -286,10 +286,11 @@ class OccupancyModel(ClassifierWeights):
         here = cloud.particles[:, slot]
         action_key, move_key = jax.random.split(key)
         action, _ = policy(state.standard.raw(here[0])).sample(action_key)
-        laws = state.means.behaviour(here)  # of both kinds at once, as the model below: small products cost their start
-        ours, *theirs = (TanhGaussian(*each) for each in zip(laws.mean, laws.log_std, strict=True))
+        # of both kinds at once, as the model below: small products cost their start
+        both = state.means.behaviour(here)
+        ours, *theirs = (TanhGaussian(*each) for each in zip(both.mean, both.log_std, strict=True))
         action, clipped = box(ours, action, self.width)
-        actions = jnp.stack([action, *(law.sample(action_key)[0] for law in theirs)])
+        actions = jnp.stack([action, *(each.sample(action_key)[0] for each in theirs)])
         moved, restarted, left = jax.vmap(partial(self._move, state, logged, starts, discount, move_key))(here, actions)
         particles = jax.lax.dynamic_update_index_in_dim(cloud.particles, moved, slot, 1)
         return Cloud(particles, cloud.moves + 1), Moved(restarted[0], left[0], clipped)

@@ -37,7 +37,7 @@ class Transitions(eqx.Module):
 
 
 class Successor(Protocol):
-    """A one-step model."""
+    """What particles ask of a one-step model."""
 
     def loss(self, logged: Transitions) -> tuple[Array, tuple[Array, Array]]:
         """What to minimise; then the error and that of a constant model (the caller averages both before it divides
