@@ -95,6 +95,8 @@ def experiment(
         check_precision(precision)
     if on not in ("local", "ray") or (address is not None and on != "ray"):
         raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
+    if on == "ray" and name.endswith(".py"):
+        raise SappError(f"--on ray: other machines cannot import {name}; an experiment from a file runs on this one")
     if data is not None and scale == "smoke":
         raise SappError("--data: --scale smoke makes its own small logs; leave it out, or use --scale small")
     from sapp.experiments.driver import run_experiment

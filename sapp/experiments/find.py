@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +21,8 @@ EXPERIMENTS: dict[str, Callable[[Scale], Grid]] = {
     "b0": b0.grid,
 }
 """The paper's, which ``sapp experiment NAME`` runs."""
+FILE_MODULE = "sapp_experiment_"
+"""How the modules of files begin; no other machine can import them."""
 
 
 def find_experiment(name: str) -> Callable[[Scale], Grid]:
@@ -33,10 +37,11 @@ def find_experiment(name: str) -> Callable[[Scale], Grid]:
     path = Path(name)
     if not path.is_file():
         raise SappError(f"{path}: no such file; give one that defines grid(scale)")
-    spec = importlib.util.spec_from_file_location(f"experiment_{path.stem}", path)
+    name = f"{FILE_MODULE}{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # where dataclasses look for their module
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # whatever somebody's file raises

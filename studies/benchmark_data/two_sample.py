@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import ks_2samp
 
 from sapp.core.errors import SappError
 
@@ -13,13 +14,7 @@ Matrix = npt.NDArray[np.float64]
 def ks_distance(first: npt.ArrayLike, second: npt.ArrayLike) -> Matrix:
     """Kolmogorov–Smirnov distance max_x |F(x) − G(x)| of each dimension; samples [n, D] and [m, D] → [D]."""
     one, other = _matrix(first), _matrix(second)
-    out = np.empty(one.shape[1])
-    for column in range(one.shape[1]):
-        a, b = np.sort(one[:, column]), np.sort(other[:, column])
-        points = np.concatenate([a, b])
-        gap = np.searchsorted(a, points, "right") / len(a) - np.searchsorted(b, points, "right") / len(b)
-        out[column] = np.abs(gap).max()
-    return out
+    return np.asarray(ks_2samp(one, other, axis=0, method="asymp").statistic)
 
 
 def energy_distance(first: npt.ArrayLike, second: npt.ArrayLike) -> float:

@@ -32,6 +32,7 @@ def test_the_help_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
         (["table1", "--methods", "CQLL"], "no method 'CQLL' (did you mean 'CQL'?)"),
         (["table1", "--datasets", "moon"], "no dataset 'moon'"),
         (["table1", "--precision", "int4"], "precision 'int4'"),
+        (["mine.py", "--on", "ray"], "--on ray: other machines cannot import mine.py"),
         (["atari", "--scale", "smoke", "--data", "logs"], "--data: --scale smoke makes its own small logs"),
         (["table1", "--data", "logs"], "--data: --scale smoke makes its own small logs"),
     ],
