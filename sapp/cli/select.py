@@ -193,7 +193,7 @@ def _print_report(report: Offline, act: str) -> None:
             page.print(Text(f"  {line}"))
     for policy, name in enumerate(report.names):
         if report.diagnoses[policy].verdict == "refused":
-            reasons = "; ".join(report.diagnoses[policy].reasons)
+            reasons = "; ".join(map(str, report.diagnoses[policy].reasons))
             page.print(Text(f"No estimate for {name}: {reasons}. Its figures are in --json, for what they are worth."))
 
 
@@ -237,5 +237,5 @@ def _print_selection(report: Offline, selection: Selection) -> None:
         )
     )
     if first.verdict != "trusted":
-        reasons = "; ".join(report.diagnoses[first.policy].reasons)
+        reasons = "; ".join(map(str, report.diagnoses[first.policy].reasons))
         page.print(Text(f"Its estimate is {first.verdict}: {reasons}."))

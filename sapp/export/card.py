@@ -23,7 +23,7 @@ def card_of(problem: Problem, facts: dict[str, Any], check: dict[str, Any], file
             0, "No off-policy estimate of its value was made: run sapp evaluate RUN --offline before exporting."
         )
     elif offline["verdict"] != "trusted":
-        limits.insert(0, f"Its estimate is {offline['verdict']}: {'; '.join(offline['diagnosis']['reasons'])}.")
+        limits.insert(0, f"Its estimate is {offline['verdict']}: {_reasons(offline)}.")
     return {
         "file": file,
         "policy": {key: value for key, value in facts.items() if key not in ("offline", "online")},
@@ -58,6 +58,11 @@ def card_of(problem: Problem, facts: dict[str, Any], check: dict[str, Any], file
     }
 
 
+def _reasons(offline: dict[str, Any]) -> str:
+    """What speaks against an estimate, in one line."""
+    return "; ".join(each["what"] for each in offline["diagnosis"]["reasons"])
+
+
 def markdown(card: dict[str, Any]) -> str:
     """The card as a page."""
     policy, data, output, entering = card["policy"], card["data"], card["output"], card["input"]
@@ -85,7 +90,7 @@ def markdown(card: dict[str, Any]) -> str:
     if value is None:
         lines += ["Not estimated."]
     elif value["value"] is None:
-        lines += [f"No estimate: {'; '.join(value['diagnosis']['reasons'])}."]
+        lines += [f"No estimate: {_reasons(value)}."]
     else:
         lines += [
             f"Discounted return {value['discounted_return']:.4g}, 95 % interval {value['discounted_return_low']:.4g} "

@@ -3,13 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 
 from sapp.ope.doubly_robust import Values, dice_of_bags, fqe_of_bags
-from sapp.ope.estimators import Fitted
+from sapp.ope.estimators import Fitted, Settings
+from sapp.ope.fqe import SLACK, value_bounds
 
-TRUSTED, DOUBTFUL, REFUSED = "trusted", "doubtful", "refused"
+
+class Verdict(StrEnum):
+    """Whether to act on an estimate."""
+
+    TRUSTED = "trusted"
+    DOUBTFUL = "doubtful"
+    REFUSED = "refused"
+
+    @property
+    def order(self) -> int:
+        """0 for the best."""
+        return list(Verdict).index(self)
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One thing that speaks against an estimate.
+
+    Attributes:
+        verdict: what this alone would make of it.
+        what: is wrong, in a sentence.
+        do: what to try.
+    """
+
+    verdict: Verdict
+    what: str
+    do: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.do}"
 
 
 @dataclass(frozen=True)
@@ -53,8 +84,8 @@ class Diagnosis:
         horizons: see ``Limits``; None where the equations are solved exactly.
         dice_healthy: whether the ratios can be used.
         chosen: the estimator to quote, "dr" or "fqe".
-        verdict: "trusted", "doubtful" or "refused".
-        reasons: why, one sentence each.
+        verdict: the worst of the reasons', trusted where there are none.
+        reasons: what speaks against it, and what to try.
     """
 
     effective_rows: float
@@ -68,8 +99,8 @@ class Diagnosis:
     horizons: float | None
     dice_healthy: bool
     chosen: str
-    verdict: str
-    reasons: list[str] = field(default_factory=list)
+    verdict: Verdict
+    reasons: list[Reason] = field(default_factory=list)
 
 
 def diagnose(
@@ -97,85 +128,95 @@ def _one(
     fitted: Fitted, values: dict[str, Values], off_data: float, rewards: tuple[float, float], spread: float,
     limits: Limits, policy: int,
 ) -> Diagnosis:  # fmt: skip
-    episodes = fitted.counts.shape[1]
-    weight = fitted.weight[policy].mean(0)
-    squared = (fitted.weight_squared[policy]).mean(0)
+    settings, episodes = fitted.settings, fitted.counts.shape[1]
+    weight, squared = fitted.weight[policy].mean(0), fitted.weight_squared[policy].mean(0)
     rows = float(weight.sum() ** 2 / max(squared.sum(), 1e-12))
     effective = float(weight.sum() ** 2 / max(np.square(weight).sum(), 1e-12))
     zeta_mean = float(weight.sum() / fitted.lengths.sum())
-    fqe, dice = fqe_of_bags(fitted)[policy], dice_of_bags(fitted)[policy]
-    difference = fqe - dice
-    error = max(float(difference.std(ddof=1)), 1e-12)
-    disagreement = float(abs(difference.mean()) / error)
-    history = fitted.history[:, policy] * (1 - fitted.settings.discount)
+    difference = fqe_of_bags(fitted)[policy] - dice_of_bags(fitted)[policy]
+    disagreement = float(abs(difference.mean()) / max(float(difference.std(ddof=1)), 1e-12))
+    history = fitted.history[:, policy] * (1 - settings.discount)
     width = max(float(np.ptp(np.quantile(values["fqe"].replicates[:, policy], (0.025, 0.975)))), 1e-12)
     drift = float(abs(history[-1].mean() - history[-3].mean()) / width) if np.isfinite(history).all() else float("inf")
-    gain = 1 / (1 - fitted.settings.discount)
-    low, high = rewards[0] * gain, rewards[1] * gain
-    if fitted.terminals:  # an episode that ends pays nothing more
-        low, high = min(low, rewards[0], 0.0), max(high, rewards[1], 0.0)
-    slack = 0.02 * (high - low)
-    settings = fitted.settings
+    gain = 1 / (1 - settings.discount)
+    low, high = value_bounds(rewards, fitted.terminals, settings.discount)
+    slack = SLACK * (high - low)
     horizons = None if settings.exact else settings.rates()["target_rate"] * settings.steps / gain
     start = fitted.start_value[policy]
     outside = float(np.mean((start < low - slack) | (start > high + slack) | ~np.isfinite(start)))
     healthy, why = _health(fitted, policy, effective, zeta_mean, limits)
     chosen = "dr" if healthy else "fqe"
-    verdict, reasons = TRUSTED, []
-
-    def judge(level: str, reason: str) -> None:
-        nonlocal verdict
-        order = (TRUSTED, DOUBTFUL, REFUSED)
-        verdict = order[max(order.index(verdict), order.index(level))]
-        reasons.append(reason)
-
-    def measure(value: float, pair: tuple[float, float], text: str) -> None:
-        if not value <= pair[0]:
-            judge(DOUBTFUL if value <= pair[1] else REFUSED, text)
-
-    if episodes < limits.episodes[0]:
-        judge(
-            DOUBTFUL if episodes >= limits.episodes[1] else REFUSED,
-            f"only {episodes} episodes are logged: too few to say how far off the estimate may be",
-        )
-    measure(off_data, limits.off_data, f"{off_data:.0%} of the policy's actions are ones the logs (nearly) never take")
-    measure(outside, limits.outside, f"{outside:.0%} of FQE's values at the starts are impossible for these rewards")
-    measure(
-        drift, limits.drift, f"FQE has not settled: it still moved by {drift:.1f} interval widths; give it more steps"
-    )
-    if horizons is not None and horizons < limits.horizons[0]:
-        judge(
-            DOUBTFUL if horizons >= limits.horizons[1] else REFUSED,
-            f"FQE was fitted for {settings.steps:,} steps, {horizons:.1f} times the horizon: give it at least "
-            f"{limits.horizons[0]:.0f} times",
-        )
     interval = values[chosen].interval(policy)
-    if not low - slack <= interval.estimate * gain <= high + slack:
-        judge(REFUSED, f"the estimate, {interval.estimate:.3g} a step, is impossible for these rewards")
     relative = (interval.high - interval.low) / max(spread, 1e-12)
+    reasons = _reasons(limits, settings, episodes, off_data, outside, drift, horizons, relative)
+    if not low - slack <= interval.estimate * gain <= high + slack:
+        reasons.append(
+            Reason(
+                Verdict.REFUSED, f"the estimate, {interval.estimate:.3g} per step, is impossible for these rewards",
+                "more fit steps, or more logs of such policies",
+            )
+        )  # fmt: skip
+    if not healthy:
+        reasons.append(
+            Reason(
+                Verdict.DOUBTFUL, f"DualDICE cannot check FQE ({why})",
+                "more episodes, or a policy nearer to the logs; until then FQE stands alone",
+            )
+        )  # fmt: skip
+    elif disagreement > 4.0 and abs(difference.mean()) > 0.25 * spread:
+        reasons.append(
+            Reason(
+                Verdict.DOUBTFUL, f"FQE and DualDICE disagree by {disagreement:.1f} standard errors",
+                "more fit steps; if it stays, one of them is wrong and only playing can tell",
+            )
+        )  # fmt: skip
+    verdict = max((each.verdict for each in reasons), key=lambda each: each.order, default=Verdict.TRUSTED)
+    return Diagnosis(
+        rows, effective, episodes, zeta_mean, off_data, disagreement, drift, outside, horizons, healthy, chosen,
+        verdict, reasons,
+    )  # fmt: skip
+
+
+def _reasons(
+    limits: Limits, settings: Settings, episodes: int, off_data: float, outside: float, drift: float,
+    horizons: float | None, relative: float,
+) -> list[Reason]:  # fmt: skip
+    """What measures beyond their limits say."""
+    found: list[Reason] = []
+
+    def measure(value: float, pair: tuple[float, float], what: str, do: str) -> None:
+        if not value <= pair[0]:
+            found.append(Reason(Verdict.DOUBTFUL if value <= pair[1] else Verdict.REFUSED, what, do))
+
+    measure(
+        -episodes, (-limits.episodes[0], -limits.episodes[1]),
+        f"only {episodes} episodes are logged, too few to say how far off the estimate may be",
+        f"log at least {limits.episodes[0]}",
+    )  # fmt: skip
+    measure(
+        off_data, limits.off_data, f"{off_data:.0%} of the policy's actions are ones the logs (nearly) never take",
+        "train it with more pessimism (a larger --alpha), or log such actions",
+    )  # fmt: skip
+    measure(
+        outside, limits.outside, f"{outside:.0%} of FQE's values at the starts are impossible for these rewards",
+        "more --fit-steps, or a smaller --discount; check that terminals are marked",
+    )  # fmt: skip
+    measure(
+        drift, limits.drift, f"FQE has not settled, it still moved by {drift:.1f} interval widths",
+        f"give it more than --fit-steps {settings.steps}",
+    )  # fmt: skip
+    if horizons is not None:
+        measure(
+            -horizons, (-limits.horizons[0], -limits.horizons[1]),
+            f"FQE was fitted for {settings.steps:,} steps, {horizons:.1f} times the horizon",
+            f"give it at least {limits.horizons[0]:.0f} times, by --fit-steps, or a smaller --discount",
+        )  # fmt: skip
     measure(
         relative, limits.width,
         f"the interval is {relative:.1f} times as wide as the spread of the logged episodes' returns",
+        "more episodes, more --bags",
     )  # fmt: skip
-    if not healthy:
-        judge(DOUBTFUL, f"DualDICE cannot check FQE: {why}")
-    elif disagreement > 4.0 and abs(difference.mean()) > 0.25 * spread:
-        judge(DOUBTFUL, f"FQE and DualDICE disagree by {disagreement:.1f} standard errors")
-    return Diagnosis(
-        rows,
-        effective,
-        episodes,
-        zeta_mean,
-        off_data,
-        disagreement,
-        drift,
-        outside,
-        horizons,
-        healthy,
-        chosen,
-        verdict,
-        reasons,
-    )
+    return found
 
 
 def _health(fitted: Fitted, policy: int, effective: float, zeta_mean: float, limits: Limits) -> tuple[bool, str]:
@@ -201,4 +242,4 @@ def explain(diagnosis: Diagnosis) -> list[str]:
         f"off the data: {diagnosis.off_data:.0%} of the policy's actions (the logs themselves: 1 %)",
         f"FQE and DualDICE differ by {diagnosis.disagreement:.1f} standard errors",
     ]
-    return lines + [f"{diagnosis.verdict}: {reason}" for reason in diagnosis.reasons]
+    return lines + [f"{reason.verdict}: {reason}" for reason in diagnosis.reasons]

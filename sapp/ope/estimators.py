@@ -415,8 +415,7 @@ def _read(
             observation, action = logs.observation[index], logs.action[index]
             zeta = ratios(fit.average, scale.ratio, observation, action) * real
             value = scale.value.mean + scale.value.std * action_values(fit.target, observation, action)
-            following = policy_values(fit.target, logs.next_observation[index], answers[index])
-            following = scale.value.mean + scale.value.std * following
+            following = scale.value.values(policy_values(fit.target, logs.next_observation[index], answers[index]))
             error = logs.reward[index] + numbers.discount * (1.0 - logs.terminal[index]) * following - value
             terms = zeta * logs.reward[index], zeta * error, zeta, jnp.square(zeta)
             summed = (jax.ops.segment_sum(term, logs.episode[index], episodes) for term in terms)

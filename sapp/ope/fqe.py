@@ -14,17 +14,47 @@ from sapp.core.spec import Batch
 from sapp.data import Dataset
 from sapp.networks import MLP, StateActionNetwork
 
+SLACK = 0.02
+"""Share of the range of possible values by which an estimate may leave it."""
+
+
+def value_bounds(rewards: tuple[float, float], terminals: bool, discount: float) -> tuple[float, float]:
+    """What discounted returns can be at least and at most, by the rewards and whether episodes can end.
+
+    Args:
+        rewards: smallest and largest.
+        terminals: whether the task can end, after which nothing more is paid.
+        discount: γ.
+    """
+    gain = 1 / (1 - discount)
+    low, high = rewards[0] * gain, rewards[1] * gain
+    return (min(low, rewards[0], 0.0), max(high, rewards[1], 0.0)) if terminals else (low, high)
+
 
 class ValueScale(eqx.Module):
-    """Q = mean + std·network: the network's outputs are of order one, whatever the units of the rewards."""
+    """Q = mean + std·network: the network's outputs are of order one, whatever the units of the rewards.
+
+    Targets are kept between ``low`` and ``high``, what rewards, ends and discount allow: an error cannot feed on itself
+    beyond that.
+    """
 
     mean: Array
     std: Array
+    low: Array = eqx.field(default_factory=lambda: jnp.float32(-jnp.inf))
+    high: Array = eqx.field(default_factory=lambda: jnp.float32(jnp.inf))
 
     @classmethod
     def of(cls, data: Dataset, discount: float) -> ValueScale:
-        """Mean and standard deviation of the logs' own discounted returns-to-go."""
-        return cls.around(returns_to_go(data, data.reward, discount))
+        """Mean and standard deviation of the logs' own discounted returns-to-go, and the bounds of values."""
+        scale = cls.around(returns_to_go(data, data.reward, discount))
+        rewards = float(data.reward.min()), float(data.reward.max())
+        low, high = value_bounds(rewards, bool(data.terminal.any()), discount)
+        slack = SLACK * (high - low)
+        return cls(scale.mean, scale.std, jnp.float32(low - slack), jnp.float32(high + slack))
+
+    def values(self, outputs: Array) -> Array:
+        """A network's outputs as values that are possible."""
+        return jnp.clip(self.mean + self.std * outputs, self.low, self.high)
 
     @classmethod
     def around(cls, returns: np.ndarray) -> ValueScale:
@@ -80,7 +110,7 @@ def bellman_loss(
     network: Any, target: Any, batch: Batch, answer: Array, scale: ValueScale, discount: Array
 ) -> tuple[Array, Array]:
     """E_B[((Q(s,a) − r − γ(1−terminal)·E_{a'~π} Q̄(s',a'))/std)²], and the temporal differences [B]."""
-    following = scale.mean + scale.std * policy_values(target, batch.next_observation, answer)
+    following = scale.values(policy_values(target, batch.next_observation, answer))
     wanted = batch.reward + discount * (1.0 - batch.terminal) * following
     difference = jax.lax.stop_gradient((wanted - scale.mean) / scale.std) - action_values(
         network, batch.observation, batch.action

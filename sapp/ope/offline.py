@@ -12,15 +12,19 @@ import numpy as np
 from sapp.core.errors import SappError
 from sapp.core.statistics import Interval
 from sapp.data import Dataset
-from sapp.ope.diagnostics import REFUSED, Diagnosis, Limits, diagnose
-from sapp.ope.doubly_robust import ESTIMATORS, Values, estimate
+from sapp.ope.diagnostics import Diagnosis, Limits, Verdict, diagnose
+from sapp.ope.doubly_robust import Values, estimate
 from sapp.ope.estimators import Fitted, Settings, fit
 from sapp.ope.exact import fit_exactly, off_data_exactly
 from sapp.ope.fqe import returns_to_go
+from sapp.ope.importance import importance
 from sapp.ope.support import fit_behaviour, off_data
 from sapp.ope.targets import TargetPolicy, Targets
 
-NAMES = {"fqe": "fitted Q evaluation", "dice": "DualDICE", "dr": "doubly robust"}
+NAMES = {
+    "fqe": "fitted Q evaluation", "dice": "DualDICE", "dr": "doubly robust", "wis": "weighted importance sampling",
+    "pdis": "per-decision importance sampling",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,12 @@ class Offline:
         names: of the policies.
         data: name of the dataset.
         fingerprint: of the dataset.
-        values: by estimator ("fqe", "dice", "dr").
+        values: by estimator ("fqe", "dice", "dr"; "wis", "pdis" where the logs hold probabilities of discrete actions).
         diagnoses: one a policy.
         behaviour: normalised value of the logged behaviour itself, from its episodes' own discounted returns.
         settings: of the estimators.
         seconds: that it all took.
+        weighted_episodes: that importance sampling effectively rests on, [P], where it can be done.
     """
 
     names: tuple[str, ...]
@@ -49,6 +54,7 @@ class Offline:
     behaviour: Interval
     settings: Settings
     seconds: float
+    weighted_episodes: np.ndarray | None = None
 
     @property
     def gain(self) -> float:
@@ -62,7 +68,7 @@ class Offline:
     def row(self, policy: int) -> dict[str, Any]:
         """One policy's results as plain data; a refused estimate is None, what it was made of is still there."""
         diagnosis = self.diagnoses[policy]
-        refused = diagnosis.verdict == REFUSED
+        refused = diagnosis.verdict == Verdict.REFUSED
         quoted = self.interval(policy)
         row: dict[str, Any] = {
             "policy": self.names[policy],
@@ -75,9 +81,12 @@ class Offline:
             "discounted_return_low": None if refused else quoted.low * self.gain,
             "discounted_return_high": None if refused else quoted.high * self.gain,
         }
-        for name in ESTIMATORS:
+        for name in self.values:
             found = self.interval(policy, name)
-            row |= {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
+            numbers = {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}
+            row |= {key: number if np.isfinite(number) else None for key, number in numbers.items()}
+        if self.weighted_episodes is not None:
+            row["importance_effective_episodes"] = float(self.weighted_episodes[policy])
         return row | {"diagnosis": asdict(diagnosis)}
 
     def to_json(self) -> dict[str, Any]:
@@ -128,9 +137,11 @@ def evaluate_offline(
         behaviour = fit_behaviour(data, min(3_000, max(200, settings.steps // 4)), seed=settings.seed)
         share = off_data(behaviour, data, targets)
     values, diagnoses, own = judge(fitted, data, share, limits)
+    weighted = importance(data, targets, settings.discount, settings.seed)
     return Offline(
-        targets.names, data.name, data.fingerprint, values, diagnoses, own, settings, time.perf_counter() - began
-    )
+        targets.names, data.name, data.fingerprint, values | (weighted.values if weighted else {}), diagnoses, own,
+        settings, time.perf_counter() - began, weighted.effective_episodes if weighted else None,
+    )  # fmt: skip
 
 
 def judge(

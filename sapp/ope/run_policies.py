@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from sapp.core.errors import SappError
 from sapp.data import Dataset
 from sapp.data.load import load_vectors
@@ -16,6 +18,14 @@ from sapp.runs.checkpoint import NoCheckpoint
 from sapp.runs.run import DATA, Problem, Run
 
 Checkpoints = Literal["last", "all"]
+
+
+SHIFT, RATIO = 3.0, 4.0
+"""Deviations by which a feature's mean may differ between logs, and ratio of deviations, before it is worth a word."""
+FAR_SHIFT, FAR_RATIO = 20.0, 50.0
+"""Likewise, before the logs are refused as being in other units."""
+ACTION_RATIO = 1.5
+"""Ratio of the ranges of actions beyond which logs are refused as being in other units."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,7 @@ def gather(
             group[2].add(gamma)
 
     loaded: dict[str, Dataset] = {}
+    told: list[str] = []
     for path in paths:
         prefix = f"{path.name}: " if len(paths) > 1 else ""
         if path.is_file():
@@ -103,6 +114,10 @@ def gather(
                     loaded[problem.fingerprint] = run_data(run, problem)
                 where = data if data is not None else loaded[problem.fingerprint]
                 _fits(problem, where, path)
+                for line in _other_units(problem, where, path) if problem.fingerprint != where.fingerprint else ():
+                    if line not in told:
+                        told.append(line)
+                        say(line)
                 name = f"{prefix}{member.name}" + (f" @ {step}" if several else "")
                 policy = from_actor(name, actors[index], problem.discrete, act)
                 if data is not None and data.fingerprint != problem.fingerprint:
@@ -139,3 +154,41 @@ def _fits(problem: Problem, data: Dataset, path: Path) -> None:
             f"{path}: its policies take {mine[0]} observations and give {mine[1]} actions; {data.name} has "
             f"{theirs[0]} and {theirs[1]}"
         )
+
+
+def _other_units(problem: Problem, data: Dataset, path: Path) -> list[str]:
+    """What speaks for logs in other units than a run's; where they can hardly be the same, ``SappError``."""
+    if problem.observation_mean is None or problem.observation_std is None:
+        return []
+    mean, std = np.asarray(problem.observation_mean), np.asarray(problem.observation_std)
+    here, spread = data.raw(data.observation_mean), data.observation_std * data.raw_scale
+    floor = 1e-3 * np.maximum(np.abs(mean), np.abs(here)) + 1e-6
+    small, large = np.maximum(std, floor), np.maximum(spread, floor)
+    shift, ratio = np.abs(here - mean) / np.maximum(small, large), np.maximum(small / large, large / small)
+    # flags have no units, however rare they are, and what is constant in one of the logs has no spread to compare
+    flags = np.isclose(std**2, mean * (1 - mean), atol=1e-4) & np.isclose(spread**2, here * (1 - here), atol=1e-4)
+    ratio[(std < floor) | (spread < floor)] = 1.0
+    shift[flags], ratio[flags] = 0.0, 1.0
+    worst = int(np.argmax(np.maximum(shift, ratio / 2)))
+    what = (
+        f"{path}: feature {worst} is {mean[worst]:.3g} ± {std[worst]:.2g} in the logs it was trained on and "
+        f"{here[worst]:.3g} ± {spread[worst]:.2g} in {data.name}"
+    )
+    fix = "give logs in the same units, read with the same column mapping"
+    if shift[worst] > FAR_SHIFT or ratio[worst] > FAR_RATIO:
+        raise SappError(f"{what}: these are other units, and estimates would be wrong; {fix}")
+    lines = []
+    if shift[worst] > SHIFT or ratio[worst] > RATIO:
+        lines.append(f"{what}: are these the same units? If not, estimates are wrong: {fix}")
+    if not data.discrete:
+        width = np.asarray(problem.action_high) - np.asarray(problem.action_low)
+        stretch = (data.action_high - data.action_low) / width
+        if np.any(np.maximum(stretch, 1 / stretch) > ACTION_RATIO):
+            i = int(np.argmax(np.maximum(stretch, 1 / stretch)))
+            bounds = problem.action_low[i], problem.action_high[i], data.action_low[i], data.action_high[i]
+            raise SappError(
+                f"{path}: action dimension {i} goes from {bounds[0]:g} to {bounds[1]:g} in the logs it was trained on "
+                f"and from {bounds[2]:g} to {bounds[3]:g} in {data.name}: these are other units, and estimates would be "
+                f"wrong; {fix}, or give the bounds (action_low, action_high)"
+            )
+    return lines

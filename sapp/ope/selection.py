@@ -9,7 +9,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.statistics import Interval
-from sapp.ope.diagnostics import REFUSED
+from sapp.ope.diagnostics import Verdict
 from sapp.ope.offline import Offline
 
 By = Literal["value", "low"]
@@ -91,11 +91,11 @@ def select(report: Offline, by: By = "value", confidence: float = 0.95) -> Selec
     mean over replicates of the best candidate's value minus the chosen one's: what the uncertainty in hand can cost,
     not what an error that all estimates share can.
     """
-    allowed = [i for i, diagnosis in enumerate(report.diagnoses) if diagnosis.verdict != REFUSED]
+    allowed = [i for i, diagnosis in enumerate(report.diagnoses) if diagnosis.verdict != Verdict.REFUSED]
     refused = [
-        (report.names[i], "; ".join(diagnosis.reasons))
+        (report.names[i], "; ".join(map(str, diagnosis.reasons)))
         for i, diagnosis in enumerate(report.diagnoses)
-        if diagnosis.verdict == REFUSED
+        if diagnosis.verdict == Verdict.REFUSED
     ]
     if not allowed:
         return Selection([], refused, "none", float("nan"), float("nan"), report.gain)
@@ -117,7 +117,7 @@ def select(report: Offline, by: By = "value", confidence: float = 0.95) -> Selec
         found.append(
             Candidate(
                 policy, report.names[policy], report.diagnoses[policy].verdict, intervals[policy],
-                float(np.mean(winner == place)), behind, tuple(report.diagnoses[policy].reasons),
+                float(np.mean(winner == place)), behind, tuple(map(str, report.diagnoses[policy].reasons)),
             )
         )  # fmt: skip
     return Selection(found, refused, estimator, float(regret.mean()), float(np.quantile(regret, 0.95)), report.gain)

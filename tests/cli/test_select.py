@@ -28,7 +28,7 @@ def test_six_episodes_and_forty_steps_are_no_estimate(
     row = content["reports"][0]["policies"][0]
     assert code in (0, 3)
     assert row["verdict"] in ("doubtful", "refused")
-    assert "only 6 episodes" in row["diagnosis"]["reasons"][0]
+    assert "only 6 episodes" in row["diagnosis"]["reasons"][0]["what"]
     assert (row["value"] is None) == (row["verdict"] == "refused") == (code == 3)
     kept = json.loads((trained / "offline.json").read_text())
     assert kept["reports"][0]["policies"][0]["fqe"] == row["fqe"]

@@ -8,7 +8,7 @@ import pytest
 from sapp.core.errors import SappError
 from sapp.core.statistics import spearman
 from sapp.data import Dataset
-from sapp.ope.diagnostics import DOUBTFUL, REFUSED, TRUSTED, Diagnosis, diagnose
+from sapp.ope.diagnostics import Diagnosis, Verdict, diagnose
 from sapp.ope.doubly_robust import Values, dice_of_bags, doubly_robust, estimate, fqe_of_bags, spread
 from sapp.ope.estimators import Fitted, Settings, bag_counts, fit
 from sapp.ope.exact import fit_exactly
@@ -94,7 +94,7 @@ def test_all_three_estimates_cover_the_truth(task: Task, policies: dict[str, np.
             found = report.interval(number, estimator)
             assert found.low <= truth <= found.high
             assert found.estimate == pytest.approx(truth, rel=0.1)
-        assert report.diagnoses[number].verdict == TRUSTED
+        assert report.diagnoses[number].verdict == Verdict.TRUSTED
     own = report.behaviour
     assert own.low <= normalised_value(task.mdp, task.behaviour) <= own.high
 
@@ -177,8 +177,8 @@ def test_a_policy_off_the_data_is_refused() -> None:
     report = evaluate_offline([inside, outside], data, settings)
     assert report.diagnoses[0].off_data < 0.1
     assert report.diagnoses[1].off_data > 0.9
-    assert report.diagnoses[1].verdict == REFUSED
-    assert "nearly) never take" in " ".join(report.diagnoses[1].reasons)
+    assert report.diagnoses[1].verdict == Verdict.REFUSED
+    assert "nearly) never take" in " ".join(map(str, report.diagnoses[1].reasons))
     row = report.row(1)
     assert row["value"] is None
     assert row["fqe"] == pytest.approx(report.interval(1, "fqe").estimate)
@@ -190,12 +190,12 @@ def test_a_policy_off_the_data_is_refused() -> None:
 def test_a_fit_that_was_hardly_begun_is_not_trusted(task: Task) -> None:
     data = logs(task, 300)
     policy = [table_policy("behaviour", task.behaviour)]
-    for steps, horizons, verdict in ((300, 3.0, DOUBTFUL), (40, 0.4, REFUSED)):
+    for steps, horizons, verdict in ((300, 3.0, Verdict.DOUBTFUL), (40, 0.4, Verdict.REFUSED)):
         settings = Settings(discount=0.9, steps=steps, bags=2, hidden=(8,), batch_size=32)
         found = evaluate_offline(policy, data, settings).diagnoses[0]
         assert found.horizons == pytest.approx(horizons)
         assert found.verdict == verdict
-        assert f"fitted for {steps} steps, {horizons:.1f} times the horizon" in " ".join(found.reasons)
+        assert f"fitted for {steps} steps, {horizons:.1f} times the horizon" in " ".join(map(str, found.reasons))
 
 
 def test_an_impossible_estimate_is_refused(task: Task) -> None:
@@ -208,17 +208,17 @@ def test_an_impossible_estimate_is_refused(task: Task) -> None:
         moved = values | {"dr": Values(values["dr"].point + shift, values["dr"].replicates + shift)}
         return diagnose(fitted, moved, np.zeros(1), rewards, 1.0)[0]
 
-    assert verdict(0.0).verdict == TRUSTED
+    assert verdict(0.0).verdict == Verdict.TRUSTED
     beyond = verdict(rewards[1] - rewards[0] + 1.0)
-    assert beyond.verdict == REFUSED
-    assert "impossible for these rewards" in " ".join(beyond.reasons)
+    assert beyond.verdict == Verdict.REFUSED
+    assert "impossible for these rewards" in " ".join(map(str, beyond.reasons))
 
 
 def test_too_few_episodes_are_refused(task: Task) -> None:
     with pytest.raises(SappError, match="one episode is logged"):
         evaluate_offline([table_policy("x", task.behaviour)], logs(task, 1), Settings(discount=0.9, exact=True))
     report = evaluate_offline([table_policy("x", task.behaviour)], logs(task, 3), Settings(discount=0.9, exact=True))
-    assert report.diagnoses[0].verdict == REFUSED
+    assert report.diagnoses[0].verdict == Verdict.REFUSED
 
 
 def test_selection_is_by_common_replicates(task: Task, policies: dict[str, np.ndarray]) -> None:
@@ -244,7 +244,7 @@ def test_an_uncertain_choice_has_regret() -> None:
     values = Values(np.zeros(2), replicates)
 
     class Sure:
-        verdict, dice_healthy, reasons = TRUSTED, True, ()
+        verdict, dice_healthy, reasons = Verdict.TRUSTED, True, ()
 
     report = Offline(("a", "b"), "d", "", {"dr": values}, [Sure(), Sure()], None, Settings(discount=0.5), 0.0)  # type: ignore[arg-type,list-item]
     found = select(report)
