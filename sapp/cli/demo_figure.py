@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sapp.core.extras import require
+
 if TYPE_CHECKING:
     from sapp.data import Dataset
     from sapp.runs.run import Run
@@ -23,6 +25,7 @@ def draw(run: Run, dataset: Dataset, weights: np.ndarray, colours: Mapping[str, 
         colours: of the algorithms, by name.
         path: a PNG file.
     """
+    require("matplotlib", "drawing figures")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

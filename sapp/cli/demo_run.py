@@ -127,8 +127,11 @@ def demo(
     }
     console.print(table(dataset, scores))
     _say(console, READING)
-    figure = draw(run, dataset, state_weights(run, dataset).mean(0), COLOURS, run.path / "demo.png")
-    _say(console, f"Figure: {figure}")
+    try:
+        figure = draw(run, dataset, state_weights(run, dataset).mean(0), COLOURS, run.path / "demo.png")
+        _say(console, f"Figure: {figure}")
+    except SappError as error:  # matplotlib is an extra; what was trained is there all the same
+        _say(console, f"No figure: {error}")
     _say(console, f"Run: {run.path}  ({time.perf_counter() - began:.0f} s)")
     return run
 

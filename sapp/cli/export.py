@@ -15,7 +15,7 @@ def add_command(app: typer.Typer) -> None:
     """Add ``export`` to ``sapp``."""
     app.command(
         epilog="Example: sapp export runs/first policy.onnx --member cql/plant/0",
-        help="Write a policy as ONNX, checked against ours, and its card beside it; needs: pip install 'sapp[onnx]'.",
+        help="Write a policy as ONNX, checked against ours, and its card beside it (pip install 'sapp-rl[onnx]').",
     )(export)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sapp.core.errors import SappError
+from sapp.core.extras import require
 from sapp.core.files import write_aside
 from sapp.data.dataset import Dataset
 from sapp.data.frames import FrameDataset
@@ -270,6 +271,7 @@ def plot_summary(dataset: Dataset | FrameDataset, path: str | Path) -> Path:
         dataset: any.
         path: of the picture, such as out.png, out.svg or out.pdf.
     """
+    require("matplotlib", "drawing figures")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -339,7 +341,7 @@ def _scores(dataset: Dataset) -> Quantiles | None:
 
         return Quantiles.of(normalized_score(dataset.environment, dataset.episode_returns))
     # No reference returns are known for most environments.
-    except (ImportError, SappError):
+    except SappError:
         return None
 
 

@@ -97,7 +97,7 @@ def _registered(name: str, recorded: bool) -> str:
     if name in gymnasium.registry:
         return name
     if name.startswith(ROBOTICS) and importlib.util.find_spec("gymnasium_robotics") is None:
-        raise missing(f"environment {name!r}", "gymnasium_robotics", "minari")
+        raise missing(f"environment {name!r}", "gymnasium_robotics")
     ours = difflib.get_close_matches(name.lower(), [*TASKS, "point", "catch"], 1, 0.75)
     near = ours or difflib.get_close_matches(name, list(gymnasium.registry), 1)
     hint = (

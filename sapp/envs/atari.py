@@ -154,7 +154,7 @@ def is_atari(name: str) -> bool:
 
 def rom(game: str) -> str:
     """The path of a game's ROM, which ale-py carries."""
-    roms = require("ale_py.roms", "atari", game)
+    roms = require("ale_py.roms", f"Atari game {game}")
     bare = re.sub(r"-v\d+$", "", game.removeprefix("ALE/"))
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", bare).lower()
     known = roms.get_all_rom_ids()

@@ -143,9 +143,9 @@ def _by_id(name: str, pictures: bool) -> Any:
             # the driver counts the steps, so Gymnasium's own time limit is left out
             return gymnasium.make(name, max_episode_steps=-1, disable_env_checker=True, **options)
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
-        mujoco = "mujoco" in str(gymnasium.registry[name].entry_point)
-        line = install_line("mujoco") if mujoco else "pip install 'gymnasium[all]'"
-        raise SappError(f"{name}: {error}; run: {line}") from error
+        if "mujoco" in str(gymnasium.registry[name].entry_point):
+            raise SappError(f"{name} needs MuJoCo as Gymnasium uses it; run: {install_line('mujoco')}") from error
+        raise SappError(f"{name}: {error}; run: pip install 'gymnasium[all]'") from error
     except gymnasium.error.Error as error:
         raise SappError(f"{name}: Gymnasium cannot make it ({' '.join(str(error).split())})") from error
     except Exception as error:  # an environment's own code, or options that it does not take

@@ -92,8 +92,8 @@ class Locomotion:
     def __init__(self, name: str, physics: str = "d4rl", threads: int | None = None) -> None:
         if name not in TASKS:
             raise SappError(f"locomotion environment {name!r} is unknown: use one of {', '.join(sorted(TASKS))}")
-        mujoco = require("mujoco", "mujoco", f"environment {name!r}")
-        rollout = require("mujoco.rollout", "mujoco", f"environment {name!r}")
+        mujoco = require("mujoco", f"environment {name!r}")
+        rollout = require("mujoco.rollout", f"environment {name!r}")
 
         self.task, self.physics = TASKS[name], physics
         self.name = name if physics == "d4rl" else self.task.gymnasium

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sapp.core.errors import SappError
+from sapp.core.extras import require
 
 if TYPE_CHECKING:
     import mujoco
@@ -34,7 +35,7 @@ Vector = npt.NDArray[np.float64]
 
 def load_model(path: str | Path, physics: str = "d4rl") -> mujoco.MjModel:
     """Compiles a MuJoCo XML file, with D4RL v2's physics ("d4rl") or as it is ("v4")."""
-    import mujoco
+    mujoco = require("mujoco", "a MuJoCo model")
 
     if not Path(path).is_file():
         raise SappError(f"{path}: no such MuJoCo model; give the path of an XML file")

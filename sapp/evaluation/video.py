@@ -90,7 +90,7 @@ def episode(
 
 def save(pictures: Sequence[Picture], path: Path) -> None:
     """Write pictures as an animated GIF of about thirty per second that repeats."""
-    Image = require("PIL.Image", "plot", "writing a video")
+    Image = require("PIL.Image", "writing a video")
     images = [Image.fromarray(np.asarray(picture, np.uint8)).quantize(64) for picture in pictures]
 
     def write(temporary: Path) -> None:
@@ -159,7 +159,7 @@ def _mujoco_painter(env: Any, renderer: Any) -> Callable[[Any], Picture]:
 
 
 def _point_painter() -> Callable[[Any], Picture]:
-    Image, ImageDraw = (require(f"PIL.{name}", "plot", "drawing a video") for name in ("Image", "ImageDraw"))
+    Image, ImageDraw = (require(f"PIL.{name}", "drawing a video") for name in ("Image", "ImageDraw"))
     from sapp.envs.point import GOAL, PIT
 
     trail: list[tuple[float, float]] = []

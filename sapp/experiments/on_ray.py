@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sapp.core.errors import SappError
+from sapp.core.extras import require
 from sapp.experiments.driver import keep, load_datasets, train_job
 from sapp.experiments.grid import Family, Grid
 from sapp.experiments.store import Results, Store, locked
@@ -85,10 +86,7 @@ def _job(
 @contextlib.contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
     """Ray, connected; what this call started it also stops."""
-    try:
-        import ray
-    except ImportError:
-        raise SappError("--on ray needs an extra: pip install 'sapp[ray]'") from None
+    ray = require("ray", "--on ray")
     if ray.is_initialized():
         yield ray
         return

@@ -15,6 +15,7 @@ import numpy as np
 from jax.extend.core import Literal
 
 from sapp.core.errors import SappError
+from sapp.core.extras import require
 
 BATCH = 7919
 """The traced batch size: a prime that no layer has, so that a dimension equal to it is the batch's."""
@@ -80,13 +81,9 @@ def build(function: Callable[[Any], Any], width: int | tuple[int, ...], output: 
 
 
 def _onnx() -> Any:
-    try:
-        import onnx
-        import onnx.helper
-        import onnx.numpy_helper
-    except ImportError:
-        raise SappError("exporting needs an extra: pip install 'sapp[onnx]'") from None
-    return onnx
+    for part in ("helper", "numpy_helper"):
+        require(f"onnx.{part}", "exporting to ONNX")
+    return require("onnx", "exporting to ONNX")
 
 
 class _Graph:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sapp.core.errors import SappError
+from sapp.core.extras import require
 from sapp.core.files import write_aside, write_text
 from sapp.data.action_units import from_unit
 from sapp.export.card import card_of, markdown
@@ -100,10 +101,7 @@ def in_float32(module: Any) -> Any:
 
 def compare(content: bytes, function: Callable[[Any], Any], problem: Problem, samples: int) -> dict[str, Any]:
     """Run the file by onnxruntime beside our policy on random inputs, and refuse it if they differ."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise SappError("exporting needs an extra: pip install 'sapp[onnx]'") from None
+    onnxruntime = require("onnxruntime", "exporting to ONNX")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sapp.core.extras import require
 from sapp.core.files import write_aside
 from sapp.report.chart import Chart, place
 
@@ -17,7 +18,7 @@ COLOURS = (
 
 def draw(chart: Chart, path: Path) -> list[Path]:
     """Write ``path`` with the endings .png and .svg."""
-    import matplotlib
+    matplotlib = require("matplotlib", "drawing figures")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.2, 3.4), layout="constrained")

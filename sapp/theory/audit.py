@@ -11,6 +11,7 @@ import numpy as np
 from scipy.stats import binom
 
 from sapp.core.errors import SappError
+from sapp.core.extras import require
 from sapp.tabular.divergence import DIVERGENCES, divergence
 from sapp.theory.families import DELTA, FAMILIES, REDRAWN, Instances, instances
 from sapp.theory.statements import STATEMENTS, Case, Outcome, Statement, statement
@@ -252,6 +253,7 @@ def table_markdown(result: Audit) -> str:
 
 def plot(result: Audit, path: str | Path) -> Path:
     """A bar for each statement, split by outcome, written as .png, .svg or .pdf."""
+    require("matplotlib", "drawing figures")
     from matplotlib.figure import Figure
 
     path = Path(path)

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.stats import binom
 
 from sapp.core.errors import SappError
+from sapp.core.extras import require
 from sapp.tabular.divergence import BOUNDED, divergence
 from sapp.tabular.evaluation import evaluate_penalty, weighted
 from sapp.tabular.logs import EmpiricalMDP, Log, empirical
@@ -343,6 +344,7 @@ def plot_chain(
     smoothing: float = 0.0,
 ) -> None:
     """The example as one figure: three panels at one skew, three as the coverage is skewed."""
+    require("matplotlib", "drawing figures")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

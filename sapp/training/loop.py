@@ -22,6 +22,7 @@ import numpy as np
 from sapp.algorithms import Algorithm
 from sapp.algorithms.registry import preset
 from sapp.core.errors import Interrupted, SappError
+from sapp.core.extras import require
 from sapp.core.files import remove_leftovers
 from sapp.core.precision import resolved
 from sapp.core.spec import Spec
@@ -171,7 +172,7 @@ def train(
     forked = None if source is None else _fork(plan, source, [_spec(dataset) for dataset in datasets])
     if plan.eval_every:
         evaluator = Evaluator(plan)
-        evaluator.check()
+        evaluator.check(advice="; or evaluate never (eval_every 0)")
         _compare(evaluator, plan.problems, datasets)
     if tensorboard:
         _writer()
@@ -462,11 +463,7 @@ def _metric_names(run: Run) -> list[str]:
 
 
 def _writer() -> Any:
-    try:
-        from tensorboardX import SummaryWriter
-    except ImportError:
-        raise SappError("TensorBoard needs an extra: pip install 'sapp[tensorboard]'") from None
-    return SummaryWriter
+    return require("tensorboardX", "writing TensorBoard events").SummaryWriter
 
 
 def _board(path: Path) -> Any:

@@ -87,21 +87,25 @@ class Evaluator:
         """Problems that name no environment, whose members cannot be evaluated online."""
         return [problem for problem in self._plan.problems if problem.environment is None]
 
-    def check(self) -> None:
-        """Make every environment and compare its sizes with the data's: better now than hours into training."""
+    def check(self, advice: str = "") -> None:
+        """Make every environment and compare its sizes with the data's: better now than hours into training.
+
+        ``advice`` is added to what keeps an environment from being made.
+        """
         for problem in self._plan.problems:
             if problem.environment is None:
                 continue
             if problem.frame is not None:
                 self._check_screen(problem)
                 continue
+            try:
+                self.environment(problem)
+            except SappError as error:
+                raise SappError(f"{error}{advice}") from None
             self._check_vectors(problem)
 
     def _check_vectors(self, problem: Problem) -> None:
-        try:
-            env = self.environment(problem)
-        except SappError as error:
-            raise SappError(f"{error}; or evaluate never (eval_every 0)") from None
+        env = self.environment(problem)
         kinds = [
             f"{observations} values in an observation and "
             + (f"{actions} values in an action" if discrete is None else f"{discrete} discrete actions")

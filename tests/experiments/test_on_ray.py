@@ -22,7 +22,7 @@ from sapp.experiments.table1 import grid as table1
 from sapp.experiments.variants import named
 
 STEPS = 30_000
-ray = pytest.importorskip("ray", reason="needs ray: pip install 'sapp[ray]'")
+ray = pytest.importorskip("ray", reason="needs ray: pip install 'sapp-rl[ray]'")
 
 
 def two_jobs() -> Grid:

@@ -51,7 +51,7 @@ def load_minari(source: str | Path, **options: Unpack[Options]) -> Dataset | Fra
         options: see ``Options``.
     """
     identity = str(source).removeprefix("minari:")
-    minari = require("minari", "minari", "a Minari dataset")
+    minari = require("minari", "a Minari dataset")
     folder = Path(identity).expanduser()
     if not _is_dataset(folder):
         folder = minari_folder() / identity

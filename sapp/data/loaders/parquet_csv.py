@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
+from sapp.core.extras import require
 from sapp.data.columns import Given, given_columns, named
 from sapp.data.dataset import Dataset
 from sapp.data.field_names import ROLES
@@ -33,6 +34,7 @@ def load_table(
         columns: a ``Columns``, a dictionary, the path of a TOML file, or None to go by the usual names.
         options: see ``Options``.
     """
+    require("pyarrow", "reading Parquet and CSV")
     path, mapping, ledger = Path(path), given_columns(columns), Ledger()
     wanted = [name for key in (*ROLES, "one_hot") for name in named(getattr(mapping, key))]
     table = table_of_arrow(read_table(path, ledger, wanted), str(path))
