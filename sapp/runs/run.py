@@ -14,21 +14,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from sapp.core.version import __version__
 from sapp.algorithms import Algorithm
 from sapp.algorithms import config as configuration
 from sapp.algorithms.values import critic_values
+from sapp.core.errors import SappError
+from sapp.core.files import write_text
+from sapp.core.spec import Spec
+from sapp.core.version import __version__
 from sapp.data.action_units import from_unit, to_unit
 from sapp.data.frames import FrameDataset
 from sapp.data.normalised_scores import base_name, normalized_score, recorded_references
-from sapp.core.errors import SappError
-from sapp.core.files import write_text
 from sapp.networks import Policy
-from sapp.core.spec import Spec
 from sapp.runs import checkpoint
 from sapp.runs import metric_tables as tables
-from sapp.training.device_frames import blank_frame_spec
 from sapp.runs.phases import Phase
+from sapp.training.device_frames import blank_frame_spec
 from sapp.training.program import Data, Learner, Member, Population, Sums
 from sapp.training.streaming import HostFrames
 
