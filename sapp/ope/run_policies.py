@@ -188,7 +188,7 @@ def _other_units(problem: Problem, data: Dataset, path: Path) -> list[str]:
             bounds = problem.action_low[i], problem.action_high[i], data.action_low[i], data.action_high[i]
             raise SappError(
                 f"{path}: action dimension {i} goes from {bounds[0]:g} to {bounds[1]:g} in the logs it was trained on "
-                f"and from {bounds[2]:g} to {bounds[3]:g} in {data.name}: these are other units, and estimates would be "
-                f"wrong; {fix}, or give the bounds (action_low, action_high)"
+                f"and from {bounds[2]:g} to {bounds[3]:g} in {data.name}: these are other units, and estimates would "
+                f"be wrong; {fix}, or give the bounds (action_low, action_high)"
             )
     return lines
