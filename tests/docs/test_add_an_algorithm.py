@@ -15,7 +15,7 @@ import pytest
 import sapp
 from sapp.envs.point import behaviour_dataset
 
-PAGE = Path(__file__).parents[1] / "docs" / "add-an-algorithm.md"
+PAGE = Path(__file__).parents[2] / "docs" / "add-an-algorithm.md"
 TINY = {"hidden": (8, 8), "batch_size": 16}
 
 
