@@ -36,8 +36,9 @@ def measure(
 
     import sapp
     from sapp.algorithms.config import override
+    from sapp.runs.members import Member
     from sapp.runs.phases import Phase
-    from sapp.training.program import Member, Population
+    from sapp.training.population import Population
 
     algorithm = override(sapp.preset(name, dataset), {} if precision is None else {"precision": precision})
     population = Population([Member(str(i), algorithm, 0, i) for i in range(members)], data, [spec])

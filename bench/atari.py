@@ -62,8 +62,9 @@ def measure(chosen: Any, members: int, columns: int, data: Any, spec: Any, secon
     """Compile, then time three stretches of about a third of ``seconds`` each."""
     from rate import measure as timed
 
+    from sapp.runs.members import Member
     from sapp.runs.phases import Phase
-    from sapp.training.program import Member, Population
+    from sapp.training.population import Population
 
     lanes = max(1, members // columns)
     population = Population([Member(str(i), chosen, 0, i % lanes) for i in range(members)], data, [spec])

@@ -16,9 +16,10 @@ from rate import measure
 
 import sapp
 from sapp.data import Dataset
+from sapp.runs.members import Member
 from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.program import Member, Population
+from sapp.training.population import Population
 from sapp.weights import DualDICE
 
 PHASES = {

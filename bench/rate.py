@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from sapp.runs.phases import Phase
-from sapp.training.program import Population
+from sapp.training.population import Population
 
 
 def measure(population: Population, phase: Phase, seconds: float, past: int = 0, even: int = 1) -> tuple[float, float]:
@@ -24,7 +24,7 @@ def measure(population: Population, phase: Phase, seconds: float, past: int = 0,
     """
     learner = population.init()
     learner = eqx.tree_at(lambda x: x.updates, learner, learner.updates + past)
-    sums = population.empty_sums(learner, phase)
+    sums = population.empty_sums(phase)
     began = time.perf_counter()
     learner, sums = population.run(learner, sums, phase, population.stride)
     jax.block_until_ready(learner)

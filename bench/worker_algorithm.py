@@ -12,9 +12,10 @@ from worker import arrays, open_answers, serve
 
 import sapp
 from sapp.data import Dataset
+from sapp.runs.members import Member
 from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.program import Member, Population
+from sapp.training.population import Population
 
 
 def task(name: str) -> Callable[[int], None]:
@@ -26,7 +27,7 @@ def task(name: str) -> Callable[[int], None]:
     phase = Phase("joint", 0)
     learner = population.init()
     learner = eqx.tree_at(lambda x: x.updates, learner, learner.updates + algorithm.preparation + 100_000)
-    sums = population.empty_sums(learner, phase)
+    sums = population.empty_sums(phase)
 
     def run(steps: int) -> None:
         nonlocal learner, sums

@@ -10,9 +10,10 @@ from worker import SIZES, arrays, open_answers, serve
 
 import sapp
 from sapp.data import Dataset
+from sapp.runs.members import Member
 from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.program import Member, Population
+from sapp.training.population import Population
 from sapp.weights import DualDICE, Uniform
 
 
@@ -26,7 +27,7 @@ def task(weights: sapp.StateWeights) -> Callable[[int], None]:
     population = Population([Member("0", algorithm, 0, 0)], DeviceData.of([data]), [spec_of(data)])
     phase = Phase("joint", 0)
     learner = population.init()
-    sums = population.empty_sums(learner, phase)
+    sums = population.empty_sums(phase)
 
     def run(steps: int) -> None:
         nonlocal learner, sums

@@ -63,9 +63,9 @@ _HOME = {
     "save_minari": "sapp.collect.minari_export",
     "Phase": "sapp.runs.phases",
     "Run": "sapp.runs.run",
-    "resume": "sapp.training.loop",
+    "resume": "sapp.training.train",
     "sa_protocol": "sapp.runs.phases",
-    "train": "sapp.training.loop",
+    "train": "sapp.training.train",
     "SappError": "sapp.core.errors",
 }
 
@@ -100,8 +100,8 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.runs.phases import Phase as Phase
     from sapp.runs.phases import sa_protocol as sa_protocol
     from sapp.runs.run import Run as Run
-    from sapp.training.loop import resume as resume
-    from sapp.training.loop import train as train
+    from sapp.training.train import resume as resume
+    from sapp.training.train import train as train
     from sapp.weights import Clip as Clip
     from sapp.weights import ConstantWeights as ConstantWeights
     from sapp.weights import Control as Control

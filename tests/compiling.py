@@ -30,11 +30,11 @@ def training(options: dict[str, int]) -> Iterator[None]:
     """Training compiled with these options instead of ``FLAGS``."""
     import jax
 
-    from sapp.training import program as population
+    from sapp.training import program
 
-    quick = population._run
-    population._run = jax.jit(quick.__wrapped__, **population.COMPILED, compiler_options=options)
+    quick = program.run
+    program.run = jax.jit(quick.__wrapped__, **program.COMPILED, compiler_options=options)
     try:
         yield
     finally:
-        population._run = quick
+        program.run = quick

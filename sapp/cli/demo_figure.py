@@ -52,7 +52,7 @@ def _draw_curves(axis: Any, run: Run, behaviour: float, colours: Mapping[str, st
     for name, colour in colours.items():
         points: dict[int, list[float]] = {}
         for row in rows:
-            if row["member"].startswith(f"{name}/"):
+            if row["algorithm"] == name:
                 points.setdefault(int(row["updates"]), []).append(float(row["score_mean"]))
         x, values = list(points), [np.asarray(each) for each in points.values()]
         low, mean, high = ([reduce(each) for each in values] for reduce in (np.min, np.mean, np.max))
@@ -75,7 +75,7 @@ def _draw_paths(axis: Any, run: Run, episodes: int = 4) -> None:
     """Where the final policies of SA-CQL go."""
     from sapp.envs.point import Point
 
-    for member in (name for name in run.members if name.startswith("SA-CQL/")):
+    for member in (each for each in run.members if each.algorithm == "SA-CQL"):
         point = Point()
         path, active = [point.reset(episodes, seed=1).copy()], np.ones(episodes, bool)
         for _ in range(point.max_episode_steps):

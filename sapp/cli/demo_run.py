@@ -90,11 +90,11 @@ def demo(
     from sapp.cli.demo_figure import draw
     from sapp.core.errors import Interrupted
     from sapp.data import Dataset
+    from sapp.evaluation.online_evaluation import play
+    from sapp.runs.folders import CONFIG, new_folder
     from sapp.runs.phases import sa_protocol
-    from sapp.runs.run import CONFIG
-    from sapp.training.loop import datasets_of, new_folder, train
-    from sapp.training.loop import resume as go_on
-    from sapp.training.online_evaluation import play
+    from sapp.training.train import datasets_of, train
+    from sapp.training.train import resume as go_on
 
     console = console or Console()
     began = time.perf_counter()
@@ -122,7 +122,7 @@ def demo(
     assert isinstance(dataset, Dataset)
     found = play(run, episodes=run.plan.eval_episodes, seed=1)  # other starts than those of the learning curves
     scores = {
-        name: np.stack([np.asarray(one.scores) for one in found if run.members[one.member].startswith(f"{name}/")])
+        name: np.stack([np.asarray(one.scores) for one in found if run.members[one.member].algorithm == name])
         for name in COLOURS
     }
     console.print(table(dataset, scores))
@@ -153,7 +153,7 @@ def _found(folder: Path) -> str:
     from sapp.runs.run import Run
 
     run = Run(folder)
-    named = {name.split("/")[0] for name in run.members}
+    named = {member.algorithm for member in run.members}
     if named != set(COLOURS) or [problem.environment for problem in run.plan.problems] != ["point"]:
         raise SappError(
             f"{folder}: already holds a run, and not one of the demo; continue it with 'sapp resume {folder}' or "
@@ -203,7 +203,6 @@ def state_weights(run: Run, dataset: Dataset) -> np.ndarray:
     import jax.numpy as jnp
 
     from sapp.core.spec import Batch
-    from sapp.runs.run import populations
 
     observation = jnp.asarray(dataset.observation)
     batch = Batch(
@@ -216,9 +215,9 @@ def state_weights(run: Run, dataset: Dataset) -> np.ndarray:
     )
     _, learners = run.restore()
     found = []
-    for population, learner in zip(populations(run.plan), learners, strict=True):
-        for index, member in enumerate(population.members):
-            if member.name.startswith("SA-CQL/"):
+    for group, learner in zip(run.groups, learners, strict=True):
+        for index, member in enumerate(group.members):
+            if member.name == "SA-CQL":
                 base, ratio = jax.tree.map(lambda leaf, i=index: leaf[i], (learner.base, learner.ratio))
                 policy = member.algorithm.policy(base)
                 found.append(member.algorithm.weights.weights(ratio, batch, policy, jax.random.PRNGKey(0))[0])

@@ -16,8 +16,9 @@ from sapp.core.errors import SappError
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from sapp.evaluation.online_evaluation import Evaluation
+    from sapp.runs.members import MemberId
     from sapp.runs.run import Run
-    from sapp.training.online_evaluation import Evaluation
 
 
 def add_command(app: typer.Typer) -> None:
@@ -54,7 +55,7 @@ def evaluate(
     ] = False,
     json: Json = False,
 ) -> None:
-    """``sapp.training.online_evaluation.play(run, ...)``, or ``sapp.ope.offline.evaluate_offline(...)``."""
+    """``sapp.evaluation.online_evaluation.play(run, ...)``, or ``sapp.ope.offline.evaluate_offline(...)``."""
     if offline:
         from sapp.cli.select import evaluate_offline
 
@@ -65,8 +66,8 @@ def evaluate(
         raise typer.Exit(code)
     if data is not None or columns or discount is not None:
         raise SappError("--data, --columns and --discount are for estimates from logs; add --offline")
+    from sapp.evaluation.online_evaluation import play
     from sapp.runs.run import Run
-    from sapp.training.online_evaluation import play
 
     run = Run(path)
     if video:
@@ -75,7 +76,7 @@ def evaluate(
         for file in record(run, member, seed=seed, environment=environment, physics=physics):
             print(f"Video: {file}", file=sys.stderr)
     found = play(run, episodes=episodes, seed=seed, members=member, environment=environment, physics=physics)
-    rows = [_measured(run.members[one.member], one) for one in found]
+    rows = [_measured(str(run.members[one.member]), one) for one in found]
     if json:
         print_json({"run": str(path), "step": run.step, "seed": seed, "members": rows})
     else:
@@ -84,16 +85,18 @@ def evaluate(
 
 def print_last_evaluation(run: Run) -> None:
     """Say where the results are, and the scores of the last evaluation."""
+    from sapp.runs.members import MemberId
+
     last = [row for row in run.evaluations() if int(row["step"]) == run.total_steps]
     if last:
         rows = [
             {
-                "member": row["member"],
+                "member": str(MemberId.of(row)),
                 "return": float(row["return_mean"]),
                 "score": float(row["score_mean"]) if row["score_mean"] else None,
                 "length": float(row["length_mean"]),
             }
-            | _intervals([float(value) for value in row["returns"].split(";")], run, row["member"])
+            | _intervals([float(value) for value in row["returns"].split(";")], run, MemberId.of(row))
             for row in last
         ]
         print_table(_score_table(f"Last evaluation, step {run.total_steps:,}", rows))
@@ -105,7 +108,7 @@ def print_last_evaluation(run: Run) -> None:
     print(f"Run: {run.path}")
 
 
-def _intervals(returns: Sequence[float], run: Run, member: str) -> dict[str, Any]:
+def _intervals(returns: Sequence[float], run: Run, member: MemberId) -> dict[str, Any]:
     import numpy as np
 
     from sapp.data.normalised_scores import base_name, normalized_score

@@ -25,6 +25,9 @@ Columns = Annotated[
 Environment = Annotated[str | None, typer.Option("--environment", help="Play in this environment instead.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")]
+TimeLimit = Annotated[
+    float | None, typer.Option("--time-limit", help="Save and stop after so many seconds; resume goes on.")
+]
 Board = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that train made.", show_default=False)]
 Source = Annotated[str, typer.Argument(metavar="DATA", help="File, D4RL name or Minari id.", show_default=False)]

@@ -9,7 +9,7 @@ import typer
 
 from sapp.cli.console import load
 from sapp.cli.evaluate import print_last_evaluation
-from sapp.cli.options import Board, Columns, Quiet, RunFolder
+from sapp.cli.options import Board, Columns, Quiet, RunFolder, TimeLimit
 
 
 def add_command(app: typer.Typer) -> None:
@@ -25,16 +25,17 @@ def resume(
         list[str] | None, typer.Option("--data", help="Where a dataset is now, if it moved; once per dataset.")
     ] = None,
     columns: Columns = None,
+    time_limit: TimeLimit = None,
     tensorboard: Board = False,
     quiet: Quiet = False,
 ) -> None:
     """``sapp.resume(path)``."""
     from sapp.runs.run import Run
-    from sapp.training.loop import resume as go_on
+    from sapp.training.train import resume as go_on
 
     before = Run(path).step
     moved = [load(source, columns=columns) for source in data] if data else None
-    run = go_on(path, data=moved, progress=not quiet, tensorboard=tensorboard)
+    run = go_on(path, data=moved, time_limit=time_limit, progress=not quiet, tensorboard=tensorboard)
     if quiet:
         return
     if before >= run.total_steps:

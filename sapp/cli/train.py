@@ -13,7 +13,7 @@ import typer
 from sapp.algorithms.registry import ABOUT, PAPER
 from sapp.cli.console import load
 from sapp.cli.evaluate import print_last_evaluation
-from sapp.cli.options import OPEN, Board, Columns, Environment, Out, Quiet, split_options
+from sapp.cli.options import OPEN, Board, Columns, Environment, Out, Quiet, TimeLimit, split_options
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
 from sapp.weights.registry import ABOUT as WEIGHTS
@@ -104,6 +104,7 @@ def train(
     rescale_actions: Annotated[
         bool, typer.Option("--rescale-actions", help="Stretch logged actions to the environment's bounds.")
     ] = False,
+    time_limit: TimeLimit = None,
     tensorboard: Board = False,
     quiet: Quiet = False,
 ) -> None:
@@ -119,7 +120,7 @@ def train(
     which = parse_seeds(seeds)
     _check_out(out)
 
-    from sapp.training.loop import train as start
+    from sapp.training.train import train as start
 
     run = start(
         algorithms,
@@ -136,6 +137,7 @@ def train(
         log_every=log_every,
         checkpoint_every=checkpoint_every,
         keep=keep,
+        time_limit=time_limit,
         progress=not quiet,
         tensorboard=tensorboard,
     )
@@ -233,7 +235,8 @@ def _protocol(
 
 def _check_out(out: Path | None) -> None:
     """Refuse a folder that holds a run."""
-    from sapp.runs.run import CONFIG, Run
+    from sapp.runs.folders import CONFIG
+    from sapp.runs.run import Run
 
     if out is not None and (out / CONFIG).exists():
         Run.make_folder(out)  # refuses, and says how to go on

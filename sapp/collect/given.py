@@ -15,7 +15,7 @@ from sapp.core.errors import SappError
 from sapp.envs import make_frames
 from sapp.envs.frame_policies import load_conv_policy
 from sapp.envs.frames import Act, FrameEnvironment
-from sapp.training.loop import new_folder
+from sapp.runs.folders import new_folder
 
 
 def given_policy(

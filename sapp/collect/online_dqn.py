@@ -32,10 +32,9 @@ from sapp.data.loaders.dqn_files import shard_numbers
 from sapp.envs import make_frames
 from sapp.envs.frames import FrameEnvironment, Play, play
 from sapp.runs import checkpoint
+from sapp.runs.folders import LOCK, claimed
 from sapp.runs.metric_tables import Table
 from sapp.runs.progress import Progress, Silent, Terminal
-from sapp.training.device_frames import blank_frame_spec
-from sapp.training.loop import LOCK, locked, new_folder
 from sapp.weights.base import Metrics
 
 CONFIG, METRICS, NETWORK, LOGS = "config.json", "metrics.csv", "network.safetensors", "replay_logs"
@@ -96,7 +95,7 @@ class DQNRun:
     def policy(self) -> Any:
         """The network at the end as a policy of stacks [B, stack, H, W]."""
         algorithm: DQN = configuration.build(self.config["algorithm"])
-        spec = blank_frame_spec(self.config["frame"], self.config["num_actions"])
+        spec = Spec.of_frames(self.config["frame"], self.config["num_actions"])
         like = jax.eval_shape(lambda key: algorithm.init(key, spec).scores, jax.random.PRNGKey(0))
         scores = checkpoint.load(self.path / NETWORK, like)
         return eqx.filter_jit(lambda stacks: jnp.argmax(scores(stacks), axis=-1))
@@ -164,17 +163,17 @@ def train(
         "capacity": capacity, "update_period": update_period, "frame": [stack, *place.frame_shape],
         "num_actions": place.num_actions, "exploration": vars(schedule), "algorithm": configuration.describe(chosen),
     }  # fmt: skip
-    folder = Path(out) if out is not None else new_folder(f"dqn-{place.name.replace('/', '-')}")
-    folder.mkdir(parents=True, exist_ok=True)
     name = place.name.removeprefix("ALE/").removesuffix("-v5").lower()
-    with locked(folder), FramesLog(
-        folder / LOGS, place, rows, stack=stack, shard_rows=shard_rows, name=f"{name}-dqn-{seed}", threads=4,
-        provenance={"agent": "online DQN", **config},
-    ) as log:  # fmt: skip
-        loop = _Loop(place, log, chosen, schedule, config, Table(folder / METRICS, COLUMNS))
-        loop.go(log_every, time_limit, Terminal(steps, 1) if progress else Silent())
-    checkpoint.save(folder / NETWORK, loop.state.scores, {"step": loop.step})
-    write_text(folder / CONFIG, json.dumps({**config, "steps_taken": loop.step}, indent=2) + "\n")
+    with claimed(out, f"dqn-{place.name.replace('/', '-')}", ()) as folder:  # what was logged is kept, whatever happens
+        _check_folder(folder)
+        with FramesLog(
+            folder / LOGS, place, rows, stack=stack, shard_rows=shard_rows, name=f"{name}-dqn-{seed}", threads=4,
+            provenance={"agent": "online DQN", **config},
+        ) as log:  # fmt: skip
+            loop = _Loop(place, log, chosen, schedule, config, Table(folder / METRICS, COLUMNS))
+            loop.go(log_every, time_limit, Terminal(steps, 1) if progress else Silent())
+        checkpoint.save(folder / NETWORK, loop.state.scores, {"step": loop.step})
+        write_text(folder / CONFIG, json.dumps({**config, "steps_taken": loop.step}, indent=2) + "\n")
     return DQNRun(folder)
 
 
@@ -202,7 +201,7 @@ class _Loop:
         self.rows, stack = int(config["rows"]), int(config["frame"][0])
         self.algorithm = algorithm
         self.key = jax.random.PRNGKey(int(config["seed"]))
-        spec = blank_frame_spec(config["frame"], place.num_actions)
+        spec = Spec.of_frames(config["frame"], place.num_actions)
         self.state = _init(algorithm, self.key, spec)
         rounds = int(config["capacity"]) // self.rows
         self.ring = FrameRing.empty(rounds, self.rows, place.frame_shape, stack)

@@ -21,7 +21,7 @@ from sapp.envs.policies import ScaledPolicy, StochasticPolicy, TanhGaussianPolic
 from sapp.envs.policy_files import load_policies, save_policies
 from sapp.runs import checkpoint
 from sapp.runs import metric_tables as tables
-from sapp.runs.run import versions
+from sapp.runs.plan import versions
 
 if TYPE_CHECKING:
     from sapp.data.dataset import Dataset
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 CONFIG, CHECKPOINTS, SNAPSHOTS, BUFFERS, DATASETS, METRICS, EVALUATIONS = (
     "config.json", "checkpoints", "snapshots", "buffers", "datasets", "metrics.csv", "evaluations.csv",
 )  # fmt: skip
+ENTRIES = (CONFIG, CHECKPOINTS, SNAPSHOTS, BUFFERS, DATASETS, METRICS, EVALUATIONS)
+"""What training puts into its folder."""
 KIND = "online"
 
 configuration.register(SAC)

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from sapp.algorithms.sac import SAC
-from sapp.collect.online_run import CHECKPOINTS, METRICS, SNAPSHOTS, OnlinePlan, OnlineRun, snapshot_steps
+from sapp.collect.online_run import CHECKPOINTS, ENTRIES, METRICS, SNAPSHOTS, OnlinePlan, OnlineRun, snapshot_steps
 from sapp.collect.replay_buffer import Steps, append, device_rows
 from sapp.collect.sac_learners import Learners
 from sapp.collect.simulation import Simulation
@@ -30,9 +30,9 @@ from sapp.envs.base import BatchEnvironment, cores
 from sapp.envs.blas import one_blas_thread
 from sapp.envs.policies import StochasticPolicy, UniformPolicy
 from sapp.runs import checkpoint
+from sapp.runs.folders import claimed, locked
 from sapp.runs.metric_tables import Table
 from sapp.runs.progress import Progress, Silent, Terminal
-from sapp.training.loop import locked, new_folder, whole_or_none
 
 COLUMNS = ("step", "seconds", "member", "episodes", "return_mean", "length_mean", "critic/td", "critic/value",
            "actor/entropy", "actor/temperature")  # fmt: skip
@@ -101,10 +101,8 @@ def train(
         names, numbers, algorithm or SAC(), whole, start, rows, chunk, window,
         snapshot_steps(whole, snapshots, chunk, start), checkpoint_every, log_every, max_episode_steps,
     )  # fmt: skip
-    folder = Path(out) if out is not None else new_folder(f"sac-{'+'.join(names)}".replace("/", "-"))
-    with whole_or_none(folder):
-        run = OnlineRun.create(folder, plan)
-    return _go(run, threads, progress, began, time_limit)
+    with claimed(out, f"sac-{'+'.join(names)}".replace("/", "-"), ENTRIES) as folder:
+        return _go(OnlineRun.create(folder, plan), threads, progress, began, time_limit)
 
 
 def resume(
@@ -115,13 +113,13 @@ def resume(
     run = OnlineRun(path)
     if run.step >= run.plan.steps:
         return run
-    return _go(run, threads, progress, began, time_limit)
+    with locked(run.path):
+        return _go(run, threads, progress, began, time_limit)
 
 
 def _go(run: OnlineRun, threads: int | None, progress: bool, began: float, time_limit: float | None) -> OnlineRun:
     try:
-        with locked(run.path):
-            return _Loop(run, threads, progress).go(began, time_limit)
+        return _Loop(run, threads, progress).go(began, time_limit)
     except KeyboardInterrupt:
         # within a chunk the two sides are out of step: what counts is the last checkpoint
         where = f"saved at step {run.step:,} of {run.plan.steps:,}"

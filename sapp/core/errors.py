@@ -18,6 +18,10 @@ class Interrupted(SappError):
     """Ctrl-C, or a request to end: the run was saved and can be resumed."""
 
 
+class TimeLimitReached(Interrupted):
+    """A ``time_limit`` is over: the run was saved and can be resumed."""
+
+
 def check_ranges(owner: str, values: Mapping[str, object], low: float, high: float, open_ends: bool = False) -> None:
     """Refuse hyper-parameters outside [low, high] (or the open interval) by name; traced values pass."""
     for name, value in values.items():

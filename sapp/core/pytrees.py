@@ -29,6 +29,12 @@ def usable(gradients: T) -> T:
     return jax.tree.map(lambda g: jnp.where(jnp.isfinite(jnp.square(g)), g, 0.0), gradients)
 
 
+def shapes(tree: object) -> dict[str, tuple[int, ...]]:
+    """Shapes of a pytree's leaves by their path: two trees with equal shapes can take each other's arrays."""
+    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+    return {jax.tree_util.keystr(path): tuple(jnp.shape(leaf)) for path, leaf in leaves}
+
+
 def all_finite(tree: object) -> Array:
     """Whether every number of every leaf is finite."""
     return jnp.isfinite(sum((jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(tree)), jnp.float32(0.0)))

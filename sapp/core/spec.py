@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import equinox as eqx
+import jax.numpy as jnp
 from jax import Array
 
 
@@ -22,6 +25,20 @@ class Spec(eqx.Module):
     """Largest minus smallest return of the dataset's episodes: what IQL scales rewards by."""
     frame: tuple[int, int, int] | None = eqx.field(static=True, default=None)
     """Frames of an observation, their height and width, where observations are stacks of frames rather than vectors."""
+
+    @classmethod
+    def of_frames(cls, frame: Sequence[int], actions: int, return_span: float = 1.0) -> Spec:
+        """The spec of a problem of frames: bytes are divided by 255, not standardised, so there are no statistics."""
+        stack, height, width = (int(size) for size in frame)
+        return cls(
+            observation_size=stack * height * width,
+            action_size=actions,
+            observation_mean=jnp.float32(0.0),
+            observation_std=jnp.float32(1.0),
+            discrete=True,
+            return_span=jnp.float32(return_span),
+            frame=(stack, height, width),
+        )
 
 
 class Batch(eqx.Module):

@@ -65,7 +65,7 @@ def record(
         env = make(source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True)
         with _painter(env) as draw:
             pictures = episode(env, partial(run.predict, member=index), draw, seed)
-        path = run.path / FOLDER / f"{re.sub(r'[^A-Za-z0-9.+=-]+', '_', run.members[index])}.gif"
+        path = run.path / FOLDER / f"{re.sub(r'[^A-Za-z0-9.+=-]+', '_', str(run.members[index]))}.gif"
         save(pictures, path)
         written.append(path)
     return written

@@ -14,16 +14,16 @@ from sapp.algorithms import config as configuration
 from sapp.data.normalised_scores import base_name, normalized_score
 from sapp.experiments.grid import Grid
 from sapp.experiments.store import Results, Row, text
-from sapp.runs.metric_tables import read
+from sapp.runs.logger import METRIC_COLUMNS
+from sapp.runs.members import Member, MemberId
 from sapp.runs.phases import Phase, total_steps
-from sapp.runs.run import EVENTS, Problem, Run, versions
-from sapp.training.program import Member
-
-_NOT_METRICS = ("step", "phase", "updates", "seconds", "member")
+from sapp.runs.plan import versions
+from sapp.runs.problem import Problem
+from sapp.runs.run import Run
 
 
 def collect_results(
-    grid: Grid, run: Run, keys: Mapping[str, str], phases: Sequence[Phase], shared: Run | None, job: str
+    grid: Grid, run: Run, keys: Mapping[MemberId, str], phases: Sequence[Phase], shared: Run | None, job: str
 ) -> Results:
     """All rows of a finished run.
 
@@ -32,7 +32,7 @@ def collect_results(
     Args:
         grid: the experiment.
         run: the run.
-        keys: of its members, by name.
+        keys: of its members.
         phases: of the whole protocol, also where the run was forked from another.
         shared: the run that trained the phases before, if it was.
         job: name of the job, for the timings.
@@ -40,37 +40,36 @@ def collect_results(
     plan = run.plan
     rows: dict[str, list[Row]] = {table: [] for table in ("runs", "evaluations", "metrics", "events")}
     sharing: dict[tuple[str, int], list[str]] = {}
-    for member in plan.members:
-        problem, key = plan.problems[member.dataset], keys[member.name]
+    for each, member in zip(plan.ids, plan.members, strict=True):
+        problem, key = plan.problems[member.dataset], keys[each]
         rows["runs"].append(_run_row(key, member, problem, phases, grid))
         sharing.setdefault((problem.name, member.seed), []).append(key)
     before = total_steps(plan.phases[:-1])
-    environments = {member.name: plan.problems[member.dataset].environment for member in plan.members}
+    environments = {problem.name: problem.environment for problem in plan.problems}
     for row in run.evaluations():
-        rows["evaluations"] += _evaluation_rows(row, keys[row["member"]], before, environments[row["member"]])
+        rows["evaluations"] += _evaluation_rows(row, keys[MemberId.of(row)], before, environments[row["dataset"]])
     for row in run.metrics():
-        rows["metrics"].append(_metric_row(row, keys[row["member"]], before))
+        rows["metrics"].append(_metric_row(row, keys[MemberId.of(row)], before))
     counts: dict[str, int] = {}
-    for row in read(run.path / EVENTS):
-        key = keys[row["member"]]
-        rows["events"].append((key, counts.get(key, 0), int(row["step"]) - before, row["event"]))
+    for event in run.events():
+        key = keys[event.member]
+        rows["events"].append((key, counts.get(key, 0), event.step - before, event.kind.value))
         counts[key] = counts.get(key, 0) + 1
     if shared is not None:
         for row in shared.metrics():
-            _, dataset, seed = row["member"].split("/")
-            for key in sharing.get((dataset, int(seed)), ()):
+            for key in sharing.get((row["dataset"], int(row["seed"])), ()):
                 rows["metrics"].append(_metric_row(row, key, shared.total_steps))
     return Results(rows, [_timing(run, job)])
 
 
-def cells(grid: Grid, datasets: Sequence[str], keys: Mapping[str, str]) -> Results:
+def cells(grid: Grid, datasets: Sequence[str], keys: Mapping[MemberId, str]) -> Results:
     """The rows that say which run fills which cell of the experiment."""
     label, variants = grid.scale.label, grid.variants
     found: list[Row] = []
-    for name, key in keys.items():
-        variant, dataset, seed = name.rsplit("/", 2)
-        if dataset in datasets:
-            found.append((grid.name, label, dataset, variants.index(variant), variant, int(seed), key))
+    for each, key in keys.items():
+        if each.dataset in datasets:
+            place = variants.index(each.algorithm)
+            found.append((grid.name, label, each.dataset, place, each.algorithm, each.seed, key))
     return Results({"experiments": [(grid.name, label, grid.title, grid.question, grid.focus)], "cells": found})
 
 
@@ -108,7 +107,7 @@ def _evaluation_rows(row: Mapping[str, str], key: str, before: int, environment:
 def _metric_row(row: Mapping[str, str], key: str, before: int) -> Row:
     values: dict[str, Any] = {}
     for name, value in row.items():
-        if name not in _NOT_METRICS and value != "":
+        if name not in METRIC_COLUMNS and value != "":
             number = float(value)
             values[name] = number if math.isfinite(number) else None
     return key, int(row["step"]) - before, row["phase"], text(values)
@@ -126,5 +125,5 @@ def _timing(run: Run, job: str) -> Row:
         points.append(point)
     first, last = points[0], points[-1]
     steps, seconds = last[0] - first[0], last[1] - first[1]
-    variants = "; ".join(dict.fromkeys(member.name.rsplit("/", 2)[0] for member in run.plan.members))
+    variants = "; ".join(dict.fromkeys(member.name for member in run.plan.members))
     return job, variants, len(run.plan.members), steps, round(seconds, 3), versions()["device"]

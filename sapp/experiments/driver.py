@@ -23,8 +23,10 @@ from sapp.experiments.collect_results import cells, collect_results
 from sapp.experiments.datasets import load_dataset
 from sapp.experiments.grid import Family, Grid, Maker, Scale, run_key
 from sapp.experiments.store import Results, Row, Store, locked
+from sapp.runs.folders import CONFIG
+from sapp.runs.members import MemberId
 from sapp.runs.phases import Phase
-from sapp.runs.run import CONFIG, Run
+from sapp.runs.run import Run
 
 TIMINGS = ("job", "variants", "members", "steps", "seconds", "device")
 
@@ -87,7 +89,7 @@ def train_job(
     scale, names = grid.scale, [dataset.name for dataset in datasets]
     phases = family.phases(scale, names)
     keys = {
-        f"{variant}/{dataset.name}/{seed}": run_key(make(dataset.name), dataset, seed, phases, scale)
+        MemberId(variant, dataset.name, seed): run_key(make(dataset.name), dataset, seed, phases, scale)
         for variant, make in family.variants.items()
         for dataset in datasets
         for seed in scale.seeds
@@ -115,7 +117,7 @@ def keep(store: Store, finished: Iterable[Results]) -> None:
 
 def _trained(
     folder: Path, family: Family, datasets: Sequence[Dataset | FrameDataset], phases: tuple[Phase, ...], scale: Scale,
-    members: Mapping[str, str], progress: bool,
+    members: Mapping[MemberId, str], progress: bool,
 ) -> tuple[Run, Run | None]:  # fmt: skip
     """Begin or resume the job's run, after the one that its variants share where they do."""
     options: dict[str, Any] = {
@@ -126,10 +128,10 @@ def _trained(
         options |= {"phases": phases, "eval_every": scale.eval_every, "only": members.__contains__}
         return train_or_resume(folder, datasets, family.variants, **options), None
     lead = next(iter(family.variants))
-    needed = {name.split("/", 1)[1] for name in members}
+    needed = {(member.dataset, member.seed) for member in members}
 
-    def wanted(name: str) -> bool:
-        return name.split("/", 1)[1] in needed
+    def wanted(member: MemberId) -> bool:
+        return (member.dataset, member.seed) in needed
 
     first = options | {"phases": phases[:-1], "eval_every": 0, "only": wanted, "checkpoint_every": scale.eval_every}
     shared = train_or_resume(folder / "shared", datasets, {lead: family.variants[lead]}, **first)

@@ -17,9 +17,11 @@ import numpy as np
 from sapp.algorithms import Algorithm
 from sapp.core.spec import Spec
 from sapp.data import Dataset
+from sapp.runs.learners import Learner
+from sapp.runs.members import Member
 from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.program import Learner, Member, Population
+from sapp.training.population import Population
 
 
 class Pupil(NamedTuple):
@@ -51,7 +53,7 @@ class Trained:
 
         ``base`` is the algorithm's state (``algorithm.policy(base)`` is its policy), ``ratio`` its state weights'.
         """
-        found = jax.jit(jax.vmap(function))(self.population.algorithm, self.learner.base, self.learner.ratio)
+        found = jax.jit(jax.vmap(function))(self.population.group.algorithm, self.learner.base, self.learner.ratio)
         return jax.tree.map(np.asarray, found)
 
 
@@ -81,7 +83,7 @@ def train_in_memory(
     while done < phase.steps:
         count = min(every or phase.steps, phase.steps - done)
         began = time.perf_counter()
-        learner, sums = population.run(learner, population.empty_sums(learner, phase), phase, count)
+        learner, sums = population.run(learner, population.empty_sums(phase), phase, count)
         jax.block_until_ready(learner)
         done += count
         steps = np.maximum(np.asarray(sums.steps), 1)

@@ -7,7 +7,6 @@ experiment on one machine give the same rows. How long training took is kept bes
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sapp.core import locks
 from sapp.core.errors import SappError
 
-FORMAT = 2
+FORMAT = 3
 _MARK = 0x53415050  # "SAPP"
 
 TABLES: dict[str, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     ),
     "evaluations": ("run", "step", "episode", "updates", "return", "score"),
     "metrics": ("run", "step", "phase", "values"),
-    "events": ("run", "number", "step", "event"),
+    "events": ("run", "number", "step", "kind"),
 }  # fmt: skip
 _KEYS = {
     "experiments": 2, "cells": 6, "runs": 1, "evaluations": 3, "metrics": 3, "events": 2,
@@ -118,17 +118,13 @@ class Store:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time may add to a store; the lock dies with its process."""
+    """One process at a time may add to a store."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle = open(path.with_name(f".{path.name}.lock"), "w")  # noqa: SIM115 - held open while the experiment runs
     except OSError as error:
         raise SappError(f"{path}: cannot write there ({error.strerror}); name another --store") from None
-    with handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SappError(f"{path}: another process is adding to this store; wait for it or stop it") from None
+    held = f"{path}: another process is adding to this store; wait for it or stop it"
+    with locks.locked(path.with_name(f".{path.name}.lock"), held):
         yield
 
 

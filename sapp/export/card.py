@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sapp.data.ledger import Ledger
-from sapp.runs.run import Problem
+from sapp.runs.problem import Problem
 
 LIMITS = (
     "It was learned from logs alone. Where observations leave the range of the logs, its actions are guesses.",

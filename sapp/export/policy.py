@@ -19,7 +19,9 @@ from sapp.core.files import write_aside, write_text
 from sapp.data.action_units import from_unit
 from sapp.export.card import card_of, markdown
 from sapp.export.graph import build
-from sapp.runs.run import Problem, Run
+from sapp.runs.members import MemberId
+from sapp.runs.problem import Problem
+from sapp.runs.run import Run
 
 TOLERANCE = 1e-5
 """Largest difference between the file's actions and ours, relative to max(1, |bound|); choices must be equal."""
@@ -140,9 +142,8 @@ def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, 
 
     if member is None:
         if len(run.members) > 1:
-            raise SappError(
-                f"{run.path}: has {len(run.members)} policies; choose one with --member: {', '.join(run.members)}"
-            )
+            names = ", ".join(map(str, run.members))
+            raise SappError(f"{run.path}: has {len(run.members)} policies; choose one with --member: {names}")
         member = 0
     if isinstance(member, str) and " @ " in member:  # as sapp select prints it
         name, _, text = member.rpartition(" @ ")
@@ -153,7 +154,7 @@ def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, 
     chosen = run.plan.members[index]
     problem = run.plan.problems[chosen.dataset]
     facts = {
-        "policy": chosen.name,
+        "policy": str(run.members[index]),
         "run": run.path.name,
         "step": step if step is not None else run.step,
         "steps_in_all": run.total_steps,
@@ -161,8 +162,8 @@ def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, 
         "seed": chosen.seed,
         "phases": [dataclasses.asdict(phase) for phase in run.plan.phases],
         "versions": json.loads((run.path / "config.json").read_text(encoding="utf-8")).get("versions", {}),
-        "offline": _estimates(run, chosen.name, step),
-        "online": _played(run, chosen.name),
+        "offline": _estimates(run, str(run.members[index]), step),
+        "online": _played(run, run.members[index]),
     }
     return actor, problem, facts
 
@@ -185,8 +186,8 @@ def _estimates(run: Run, name: str, step: int | None) -> dict[str, Any] | None:
     return None
 
 
-def _played(run: Run, name: str) -> dict[str, float] | None:
-    rows = [row for row in run.evaluations() if row["member"] == name]
+def _played(run: Run, member: MemberId) -> dict[str, float] | None:
+    rows = [row for row in run.evaluations() if MemberId.of(row) == member]
     if not rows:
         return None
     return {"step": int(rows[-1]["step"]), "return_mean": float(rows[-1]["return_mean"])}

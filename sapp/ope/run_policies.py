@@ -15,7 +15,9 @@ from sapp.data.load import load_vectors
 from sapp.evaluation.policy_file import load_actor
 from sapp.ope.targets import Act, TargetPolicy, from_actor, from_units
 from sapp.runs.checkpoint import NoCheckpoint
-from sapp.runs.run import DATA, Problem, Run
+from sapp.runs.folders import DATA
+from sapp.runs.problem import Problem
+from sapp.runs.run import Run
 
 Checkpoints = Literal["last", "all"]
 
@@ -118,7 +120,7 @@ def gather(
                     if line not in told:
                         told.append(line)
                         say(line)
-                name = f"{prefix}{member.name}" + (f" @ {step}" if several else "")
+                name = f"{prefix}{run.members[index]}" + (f" @ {step}" if several else "")
                 policy = from_actor(name, actors[index], problem.discrete, act)
                 if data is not None and data.fingerprint != problem.fingerprint:
                     policy = from_units(policy, problem, where)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from sapp.runs.events import EventKind
+
 Played = Mapping[int, float]
 """What each episode of an evaluation scored, by its number."""
 
@@ -27,7 +29,7 @@ class Member:
         evaluations: by step of the last phase, what each episode scored, by its number.
         starts: what the start states of episodes depend on; two members with the same play episode e from one state.
         metrics: (step, value) by name.
-        events: (step, what happened).
+        events: (step, kind) of what happened.
         algorithm: hyper-parameters.
         facts: about the data, the protocol and the versions.
         stamp: when it was last written, to tell the newest of two.
@@ -41,7 +43,7 @@ class Member:
     evaluations: Mapping[int, Played]
     starts: Hashable
     metrics: Mapping[str, Sequence[tuple[int, float]]]
-    events: Sequence[tuple[int, str]]
+    events: Sequence[tuple[int, EventKind]]
     algorithm: Mapping[str, Any]
     facts: Mapping[str, Any]
     stamp: float = 0.0

@@ -83,14 +83,15 @@ def beyond(experiment: Experiment) -> Table | None:
 
 def events(experiment: Experiment) -> Table | None:
     """How often what happened, by kind as the runs name it."""
-    texts = dict.fromkeys(event for member in experiment.members for _, event in member.events)
+    texts = dict.fromkeys(kind.sentence for member in experiment.members for _, kind in member.events)
     long = len(texts) <= MOST_EVENTS
     kinds = list(dict.fromkeys(text if long else text.partition(":")[0] for text in texts))
     lines = []
     for dataset in experiment.datasets:
         for variant in experiment.variants:
             members = experiment.of(dataset, variant)
-            happened = [event if long else event.partition(":")[0] for each in members for _, event in each.events]
+            said = [kind.sentence for each in members for _, kind in each.events]
+            happened = said if long else [text.partition(":")[0] for text in said]
             if happened:
                 counts = [happened.count(kind) for kind in kinds]
                 lines.append(line((dataset, variant, len(members), *counts), dataset, variant))

@@ -15,6 +15,9 @@ from sapp.data.normalised_scores import base_name, normalized_score
 from sapp.experiments.store import Store
 from sapp.report.records import Experiment, Member, Played, dataset_order, told_apart, unique
 from sapp.runs import metric_tables as tables
+from sapp.runs.events import Event, EventKind
+from sapp.runs.members import MemberId
+from sapp.runs.plan import check_format
 
 SCORE_COLUMNS = ("method", "dataset", "seed", "step", "returns")
 
@@ -65,9 +68,9 @@ def from_store(path: Path) -> list[Experiment]:
         for name, value in json.loads(row["values"]).items():
             if value is not None:
                 metrics.setdefault(row["run"], {}).setdefault(name, []).append((row["step"], value))
-    events: dict[str, list[tuple[int, str]]] = {}
+    events: dict[str, list[tuple[int, EventKind]]] = {}
     for row in rows["events"]:
-        events.setdefault(row["run"], []).append((row["step"], row["event"]))
+        events.setdefault(row["run"], []).append((row["step"], EventKind(row["kind"])))
     runs = {row["run"]: row for row in rows["runs"]}
     found = []
     for head in rows["experiments"]:
@@ -94,7 +97,7 @@ def from_store(path: Path) -> list[Experiment]:
 
 def _stored(
     cell: Mapping[str, Any], run: Mapping[str, Any], evaluations: Mapping[int, list[tuple[int, float, float | None]]],
-    metrics: Mapping[str, list[tuple[int, float]]], events: list[tuple[int, str]],
+    metrics: Mapping[str, list[tuple[int, float]]], events: list[tuple[int, EventKind]],
 ) -> Member:  # fmt: skip
     scored = all(score is not None for episodes in evaluations.values() for _, _, score in episodes)
     played = {
@@ -139,45 +142,43 @@ def _members(folder: Path, label: str) -> list[Member]:
     file = folder / "config.json"
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
-        problems = {m["name"]: config["problems"][m["dataset"]] for m in config["members"]}
+        check_format(file, config)
         before = sum(phase["steps"] for phase in config["phases"][:-1])
-        described = {m["name"]: (m["algorithm"], m["seed"]) for m in config["members"]}
+        problems = [config["problems"][m["dataset"]] for m in config["members"]]
+        ids = [MemberId(m["name"], p["name"], m["seed"]) for m, p in zip(config["members"], problems, strict=True)]
+        algorithms = [m["algorithm"] for m in config["members"]]
         facts = {"phases": config["phases"], "versions": config.get("versions", {})}
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise SappError(f"{file}: not a run's configuration ({type(error).__name__}: {error})") from None
     log = folder / "evaluations.csv"
     stamp = log.stat().st_mtime if log.is_file() else 0.0
-    evaluations: dict[str, dict[int, list[float]]] = {}
-    metrics: dict[str, dict[str, list[tuple[int, float]]]] = {}
-    events: dict[str, list[tuple[int, str]]] = {}
+    evaluations: dict[MemberId, dict[int, list[float]]] = {}
+    metrics: dict[MemberId, dict[str, list[tuple[int, float]]]] = {}
+    events: dict[MemberId, list[tuple[int, EventKind]]] = {}
     for row in _rows(log):
         step = int(row["step"]) - before
         if step > 0:
             returns = [float(value) for value in row["returns"].split(";")]
-            evaluations.setdefault(row["member"], {})[step] = returns
+            evaluations.setdefault(MemberId.of(row), {})[step] = returns
     for row in _rows(folder / "metrics.csv"):
-        own = metrics.setdefault(row["member"], {})
+        own = metrics.setdefault(MemberId.of(row), {})
         for name, value in row.items():
             if value and "/" in name and np.isfinite(float(value)):
                 own.setdefault(name, []).append((int(row["step"]) - before, float(value)))
-    for row in _rows(folder / "events.csv"):
-        events.setdefault(row["member"], []).append((int(row["step"]) - before, row["event"]))
+    for event in map(Event.of, _rows(folder / "events.csv")):
+        events.setdefault(event.member, []).append((event.step - before, event.kind))
     found = []
-    for name, (algorithm, seed) in described.items():
-        problem = problems[name]
+    for each, problem, algorithm in zip(ids, problems, algorithms, strict=True):
         task = base_name(problem.get("environment") or "") or base_name(problem["name"])
         own_facts = {
             key: problem.get(key) for key in ("fingerprint", "environment", "physics", "transitions", "episodes")
         }
-        played = {
-            step: _played(task, returns)
-            for step, returns in evaluations.get(name, {}).items()
-        }
+        played = {step: _played(task, returns) for step, returns in evaluations.get(each, {}).items()}
         unit = "score" if task else "return"
         starts = config.get("eval_seed"), problem.get("physics")
         found.append(
-            Member(name.rsplit("/", 2)[0], problem["name"], seed, f"{label}: {name}", unit, played, starts,
-                   metrics.get(name, {}), events.get(name, []), algorithm, facts | own_facts, stamp)
+            Member(each.algorithm, each.dataset, each.seed, f"{label}: {each}", unit, played, starts,
+                   metrics.get(each, {}), events.get(each, []), algorithm, facts | own_facts, stamp)
         )  # fmt: skip
     return found
 

@@ -16,7 +16,7 @@ from sapp.core.files import write_aside
 
 T = TypeVar("T")
 FORMAT = 1
-"""Raised when the layout of checkpoints or run folders changes: older ones are then refused by name."""
+"""Raised when the layout of checkpoints changes: older ones are then refused by name."""
 
 
 class NoCheckpoint(SappError):
@@ -27,12 +27,6 @@ def flatten(tree: Any) -> dict[str, np.ndarray]:
     """Arrays of a pytree by their path."""
     leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-
-
-def shapes(tree: Any) -> dict[str, tuple[int, ...]]:
-    """Shapes of a pytree's arrays by their path: two trees with equal shapes can take each other's arrays."""
-    leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
-    return {jax.tree_util.keystr(path): tuple(leaf.shape) for path, leaf in leaves}
 
 
 def save(path: Path, tree: Any, information: dict[str, Any]) -> None:

@@ -52,7 +52,7 @@ class Silent:
 
 
 class Terminal:
-    """A progress bar on stderr with phase, steps a second (all members together), time left, and evaluation lines."""
+    """A progress bar on stderr with phase, steps per second (all members together), time left, and evaluation lines."""
 
     def __init__(self, total: int, members: int) -> None:
         from rich.console import Console
@@ -98,11 +98,11 @@ class Terminal:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        """Print scores (or returns), a member a line, or a summary for large populations."""
+        """Print scores (or returns), a line for each member, or for each algorithm and dataset of many members."""
         groups: dict[str, list[float]] = {}
         what = "score" if all("score_mean" in row for row in rows) else "return"
         for row in rows:
-            name = row["member"] if len(rows) <= SUMMARY_LINES else row["member"].rsplit("/", 1)[0]
+            name = f"{row['algorithm']}/{row['dataset']}" + (f"/{row['seed']}" if len(rows) <= SUMMARY_LINES else "")
             groups.setdefault(name, []).append(row[f"{what}_mean"])
         for name, values in groups.items():
             text = " ".join(f"{value:.1f}" for value in values)

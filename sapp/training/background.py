@@ -1,4 +1,4 @@
-"""Work on the host beside training on an accelerator: evaluations and checkpoints."""
+"""Work on the host in the background of training on an accelerator: evaluations and checkpoints."""
 
 from __future__ import annotations
 
@@ -11,20 +11,15 @@ from typing import Any
 import jax
 
 
-def worthwhile() -> bool:
-    """Whether training leaves the processor's cores free: it runs on something else."""
-    return jax.default_backend() != "cpu"
-
-
 def on_host(tree: Any) -> Any:
-    """A tree's arrays on the processor, where what is computed with them does not wait for the accelerator."""
+    """A tree's arrays on the CPU, where what is computed with them does not wait for the accelerator."""
     try:
         return jax.device_put(tree, jax.local_devices(backend="cpu")[0])
-    except RuntimeError:  # the processor is switched off as a platform
+    except RuntimeError:  # the CPU is switched off as a platform
         return tree
 
 
-class Beside:
+class Background:
     """Tasks in order, one at a time: in a thread of their own, or at once where there is nothing to gain from one.
 
     What a task raises is raised again by the next ``do`` or ``wait``, and no task after it is done. At most ``waiting``
@@ -33,7 +28,7 @@ class Beside:
 
     def __init__(self, threaded: bool, waiting: int = 2) -> None:
         self.threaded, self._waiting = threaded, waiting
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="beside") if threaded else None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="background") if threaded else None
         self._pending: deque[Future[None]] = deque()
         self._failed = False
 
@@ -60,7 +55,7 @@ class Beside:
             self._failed = True
             raise
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> Background:
         return self
 
     def __exit__(

@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 
 from sapp.core.spec import Batch, Spec
+from sapp.training.feed import Resident
 
 if TYPE_CHECKING:
     from sapp.data import Dataset
@@ -37,14 +38,6 @@ class DeviceData(eqx.Module):
 
     elapsed: Array
     """Steps since the row's episode began."""
-
-    @classmethod
-    def empty(cls, observation_size: int, action_size: int, discrete: bool = False) -> DeviceData:
-        """One row of zeros: enough to trace a program, not to train."""
-        observation, scalar = jnp.zeros((1, 1, observation_size)), jnp.zeros((1, 1))
-        index, count = jnp.zeros((1, 1), jnp.int32), jnp.ones(1, jnp.int32)
-        action = jnp.zeros((1, 1), jnp.int32) if discrete else jnp.zeros((1, 1, action_size))
-        return cls(observation, action, scalar, observation, scalar, index, count, count, index[0], index > 0, index)
 
     @classmethod
     def of(
@@ -79,7 +72,7 @@ class DeviceData(eqx.Module):
             elapsed=stack([_elapsed(d) for d in datasets], np.int32),
         )
 
-    def rows(self, dataset: Array, key: Array, count: int) -> tuple[Array, Array]:
+    def draw(self, dataset: Array, key: Array, count: int) -> tuple[Array, Array]:
         """Row numbers of a batch's transitions and of its episode starts, each drawn uniformly with replacement."""
         row_key, start_key = jax.random.split(key)
         dataset = self.slots[dataset]
@@ -89,7 +82,15 @@ class DeviceData(eqx.Module):
 
     def batch(self, dataset: Array, key: Array, count: int, next_action: bool = False) -> Batch:
         """A mini-batch of one dataset; with ``next_action`` also the logged actions of the rows after its own."""
-        return self.at(dataset, *self.rows(dataset, key, count), next_action)
+        return self.at(dataset, *self.draw(dataset, key, count), next_action)
+
+    def batches(self, dataset: Array, drawn: tuple[Array, Array], update: Array, next_action: bool) -> Batch:
+        """Batches of members with these datasets."""
+        return jax.vmap(lambda dataset, rows: self.at(dataset, rows[0], rows[1], next_action))(dataset, drawn)
+
+    def supply(self, draws: Sequence[tuple[int, int]], batch_size: int, stride: int) -> Resident:
+        """All of it is on the device."""
+        return Resident(self)
 
     def at(self, dataset: Array, rows: Array, starts: Array, next_action: bool = False) -> Batch:
         """The transitions at some rows of a dataset and the observations of some of its starts."""

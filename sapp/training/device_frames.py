@@ -15,6 +15,7 @@ from jax import Array
 from sapp.core.errors import SappError
 from sapp.core.spec import Batch, Spec
 from sapp.data.frames import stacked
+from sapp.training.feed import Resident
 
 if TYPE_CHECKING:
     from sapp.data.frames import FrameDataset
@@ -52,16 +53,6 @@ class DeviceFrames(eqx.Module):
     """Where dataset number d of the run lies: a group holds only the datasets its members use."""
 
     stack: int = eqx.field(static=True)
-
-    @classmethod
-    def empty(cls, frame: Sequence[int]) -> DeviceFrames:
-        """One row of zeros: enough to trace a program, not to train."""
-        stack, height, width = frame
-        index, count = jnp.zeros(1, jnp.int32), jnp.ones(1, jnp.int32)
-        return cls(
-            jnp.zeros((1, height, width), jnp.uint8), index, index, jnp.zeros(1), jnp.zeros(1),
-            index, index, count, index, index, count, index, stack,
-        )  # fmt: skip
 
     @classmethod
     def of(
@@ -105,7 +96,7 @@ class DeviceFrames(eqx.Module):
             datasets[0].stack,
         )
 
-    def rows(self, dataset: Array, key: Array, count: int) -> tuple[Array, Array]:
+    def draw(self, dataset: Array, key: Array, count: int) -> tuple[Array, Array]:
         """Row numbers of a batch's transitions and of its episode starts, each drawn uniformly with replacement."""
         row_key, start_key = jax.random.split(key)
         slot = self.slots[dataset]
@@ -115,7 +106,18 @@ class DeviceFrames(eqx.Module):
 
     def batch(self, dataset: Array, key: Array, count: int, next_action: bool = False) -> Batch:
         """A mini-batch of one dataset, its observations gathered from the frames."""
-        return self.at(dataset, *self.rows(dataset, key, count), next_action)
+        return self.at(dataset, *self.draw(dataset, key, count), next_action)
+
+    def batches(self, dataset: Array, drawn: tuple[Array, Array], update: Array, next_action: bool) -> Batch:
+        """Batches of members with these datasets."""
+        batch = jax.vmap(lambda dataset, rows: self.at(dataset, rows[0], rows[1], next_action))(dataset, drawn)
+        # What is computed from frames must not be mixed with how they came here: resident and streamed runs then have
+        # equal bits.
+        return jax.lax.optimization_barrier(batch)
+
+    def supply(self, draws: Sequence[tuple[int, int]], batch_size: int, stride: int) -> Resident:
+        """All of it is on the device."""
+        return Resident(self, shares_batches=True)
 
     def at(self, dataset: Array, rows: Array, starts: Array, next_action: bool = False) -> Batch:
         """The transitions at some rows and the observations of some starts; rows are those of all datasets."""
@@ -174,18 +176,4 @@ def _rows(buffer: Array, rows: Array) -> Array:
 
 def frame_spec(dataset: FrameDataset) -> Spec:
     """What a learner is told about a dataset of frames."""
-    return blank_frame_spec(dataset.observation_shape, dataset.num_actions, float(np.ptp(dataset.episode_returns)))
-
-
-def blank_frame_spec(frame: Sequence[int], actions: int, return_span: float = 1.0) -> Spec:
-    """The spec of a problem of frames: bytes are divided by 255 and not standardised, so there are no statistics."""
-    stack, height, width = (int(size) for size in frame)
-    return Spec(
-        observation_size=stack * height * width,
-        action_size=actions,
-        observation_mean=jnp.float32(0.0),
-        observation_std=jnp.float32(1.0),
-        discrete=True,
-        return_span=jnp.float32(return_span),
-        frame=(stack, height, width),
-    )
+    return Spec.of_frames(dataset.observation_shape, dataset.num_actions, float(np.ptp(dataset.episode_returns)))

@@ -7,7 +7,7 @@ be resumed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +21,8 @@ from jax import Array
 from sapp.core.spec import Batch
 from sapp.data.prefetch import Windows
 from sapp.training.device_frames import DeviceFrames
+from sapp.training.feed import Feed
+from sapp.training.step import member_keys
 
 if TYPE_CHECKING:
     from sapp.data.frames import FrameDataset
@@ -42,11 +44,15 @@ class HostFrames:
         self.index = DeviceFrames.indexed(datasets, jnp.zeros((1, height, width), jnp.uint8), numbers, total)
         self.first_rows = np.cumsum([0, *(len(dataset) for dataset in datasets)])
 
+    def supply(self, draws: Sequence[tuple[int, int]], batch_size: int, stride: int) -> Stream:
+        """Brings the members' batches in blocks."""
+        return Stream(self, draws, batch_size, stride)
+
 
 class StreamedFrames(eqx.Module):
-    """A block of batches: [S, L, B, …] for S updates from ``first`` on and L lanes.
+    """A block of batches: [S, L, B, …] for S updates from ``first`` on and L different batches of each.
 
-    Members of one dataset and seed draw the same rows, so they share a lane.
+    Members of one dataset and seed draw the same rows, so they share their batches.
     """
 
     frames: Array
@@ -57,22 +63,32 @@ class StreamedFrames(eqx.Module):
     reward: Array
     terminal: Array
     first: Array
-    lanes: Array
-    """The lane of each member."""
+    shared: Array
+    """Which of the L batches is each member's."""
+
+    def draw(self, dataset: Array, key: Array, count: int) -> tuple[()]:
+        """Nothing: it was drawn when the block was made."""
+        return ()
+
+    def batches(self, dataset: Array, drawn: tuple[()], update: Array, next_action: bool) -> Batch:
+        """The members' batches [M, B, …] of an update."""
+        if next_action:
+            raise TypeError("no algorithm of frames asks for the next logged action")
+        return jax.lax.optimization_barrier(self.at(update))  # as resident frames have it
 
     def at(self, update: Array) -> Batch:
         """The members' batches [M, B, …] of an update in the block."""
         place = update - self.first
-        frames = self.frames[place][self.lanes]
-        initial = self.initial[place][self.lanes]
+        frames = self.frames[place][self.shared]
+        initial = self.initial[place][self.shared]
         stack = frames.shape[2] - 1
         before = ((0, 0), (0, 0), (stack - 1, 0), (0, 0), (0, 0))
         return Batch(
             observation=frames[:, :, :-1],
-            action=self.action[place][self.lanes],
-            reward=self.reward[place][self.lanes],
+            action=self.action[place][self.shared],
+            reward=self.reward[place][self.shared],
             next_observation=frames[:, :, 1:],
-            terminal=self.terminal[place][self.lanes],
+            terminal=self.terminal[place][self.shared],
             initial_observation=jnp.pad(initial[:, :, None], before),
         )
 
@@ -80,17 +96,19 @@ class StreamedFrames(eqx.Module):
 class Stream:
     """Blocks of a population's batches, the next one made while the device works on the one before."""
 
-    def __init__(
-        self, host: HostFrames, datasets: Sequence[int], seeds: Sequence[int], batch_size: int, stride: int = 1
-    ) -> None:
-        lanes = list(dict.fromkeys(zip(datasets, seeds, strict=True)))
-        self.lanes = jnp.asarray([lanes.index(pair) for pair in zip(datasets, seeds, strict=True)], jnp.int32)
+    resident, shares_batches = False, False
+
+    def __init__(self, host: HostFrames, draws: Sequence[tuple[int, int]], batch_size: int, stride: int = 1) -> None:
+        """``draws`` are the members' datasets and seeds."""
+        batches = list(dict.fromkeys(draws))
+        self._shared = jnp.asarray([batches.index(pair) for pair in draws], jnp.int32)
         self._host, self._batch_size = host, batch_size
-        self._datasets = jnp.asarray([dataset for dataset, _ in lanes], jnp.int32)
-        self._keys = jnp.stack([jax.random.PRNGKey(seed) for _, seed in lanes])
+        self.feed: Feed = host.index
+        self._datasets = jnp.asarray([dataset for dataset, _ in batches], jnp.int32)
+        self._keys = jnp.stack([jax.random.PRNGKey(seed) for _, seed in batches])
         first = host.datasets[0]
         pixels = int(np.prod(first.frame_shape)) * (first.stack + 2)
-        fits = max(1, BLOCK_BYTES // (len(lanes) * batch_size * pixels))
+        fits = max(1, BLOCK_BYTES // (len(batches) * batch_size * pixels))
         self.block = fits - fits % stride if fits >= stride else fits
         """Updates in a block, a whole number of strides (see ``population.STRIDE``) where there is room for one."""
         self._windows = [Windows(dataset) for dataset in host.datasets]
@@ -98,8 +116,15 @@ class Stream:
         self._maker = ThreadPoolExecutor(1, "blocks")
         self._made: dict[tuple[int, int], Future[StreamedFrames]] = {}
 
+    def blocks(self, stream: int, first: int, end: int) -> Iterator[tuple[Feed, int]]:
+        """Blocks for the updates from ``first`` to ``end``, and how many of these each holds."""
+        while first < end:
+            count = min(end, (first // self.block + 1) * self.block) - first
+            yield self.take(stream, first), count
+            first += count
+
     def take(self, stream: int, update: int) -> StreamedFrames:
-        """The block that holds an update of a stream of randomness (see ``population._member_keys``)."""
+        """The block that holds an update of a stream of randomness (see ``step.member_keys``)."""
         number = update // self.block
         wanted = (stream, number), (stream, number + 1)
         self._made = {key: future for key, future in self._made.items() if key in wanted}
@@ -118,7 +143,7 @@ class Stream:
         index, at = self._host.index, jnp.asarray(rows)
         return StreamedFrames(
             jnp.asarray(frames), jnp.asarray(initial[..., 0, :, :]), index.action[at], index.reward[at],
-            index.terminal[at], jnp.int32(first), self.lanes,
+            index.terminal[at], jnp.int32(first), self._shared,
         )  # fmt: skip
 
     def _read(self, rows: np.ndarray, stack: int, following: int) -> np.ndarray:
@@ -149,12 +174,10 @@ def _draw(
     structure: tuple[int, int], index: DeviceFrames, keys: Array, datasets: Array, stream: Array, first: Array
 ) -> tuple[Array, Array]:
     """Rows and starts [S, L, B] of a block."""
-    from sapp.training.program import member_keys
-
     steps, count = structure
 
     def one(update: Array, key: Array, dataset: Array) -> tuple[Array, Array]:
-        return index.rows(dataset, member_keys(key, stream, update)[0], count)
+        return index.draw(dataset, member_keys(key, stream, update)[0], count)
 
-    lanes = jax.vmap(one, (None, 0, 0))
-    return jax.vmap(lanes, (0, None, None))(first + jnp.arange(steps, dtype=jnp.int32), keys, datasets)
+    batches = jax.vmap(one, (None, 0, 0))
+    return jax.vmap(batches, (0, None, None))(first + jnp.arange(steps, dtype=jnp.int32), keys, datasets)

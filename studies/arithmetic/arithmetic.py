@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 import sapp
+from sapp.runs.members import MemberId
 
 DATASETS = ("halfcheetah-expert", "hopper-medium-expert", "walker2d-expert", "halfcheetah-medium-replay")
 """Three whose values are large, and one on which rounded values once jumped."""
@@ -58,14 +59,13 @@ def train(options: argparse.Namespace) -> None:
 def rows_of(folder: Path) -> list[Row]:
     """What a run logged, one row per member and logged step."""
     run = sapp.Run(folder)
-    played = {(row["member"], int(row["step"])): float(row["score_mean"]) for row in run.evaluations()}
+    played = {(MemberId.of(row), int(row["step"])): float(row["score_mean"]) for row in run.evaluations()}
     found = []
     for row in run.metrics():
-        precision, dataset, seed = row["member"].split("/")
-        step = int(row["step"])
-        score = played.get((row["member"], step))
+        member, step = MemberId.of(row), int(row["step"])
         value, td = float(row["critic/value"]), float(row["critic/td"])
-        found.append(Row(dataset, int(seed), precision, step, value, td, score))
+        score = played.get((member, step))
+        found.append(Row(member.dataset, member.seed, member.algorithm, step, value, td, score))
     return found
 
 

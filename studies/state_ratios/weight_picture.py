@@ -21,6 +21,7 @@ import sapp
 from sapp.core.files import write_aside
 from sapp.core.spec import Batch
 from sapp.data import Dataset, load_vectors
+from sapp.runs.members import MemberId
 from sapp.runs.run import Run
 
 
@@ -62,12 +63,12 @@ def plane(observation: np.ndarray, axes: Sequence[int] | None) -> tuple[np.ndarr
 
 def health(run: Run, member: int | str) -> str:
     """The newest row of metrics about the estimator, in words."""
-    name = run.members[run.member_index(member)]
-    rows = [row for row in run.metrics() if row["member"] == name and row.get("ratio/unreliable")]
+    chosen = run.members[run.member_index(member)]
+    rows = [row for row in run.metrics() if MemberId.of(row) == chosen and row.get("ratio/unreliable")]
     if not rows:
         return "no estimator"
     last = rows[-1]
-    words = ["unreliable: weights are 1 with the fallback" if float(last["ratio/unreliable"]) > 0.5 else "healthy"]
+    words = ["unreliable: weights are 1 with the fallback" if float(last["ratio/unreliable"]) > 0.5 else "reliable"]
     words += [
         f"{key} {float(last[f'ratio/{key}']):.3g}"
         for key in ("clipped", "model_error", "accuracy", "left", "ess")

@@ -16,8 +16,10 @@ import numpy as np
 
 from sapp import BC, BCQ, BEAR, BRAC, EDAC, IQL, TD3BC, UWAC, Algorithm, FisherBRC, Phase, ReBRAC
 from sapp.data import Dataset
+from sapp.runs.learners import Learner, Sums
+from sapp.runs.members import Member
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.program import Learner, Member, Population, Sums
+from sapp.training.population import Population
 
 ROWS = 512
 LEFT, RIGHT = np.float32([1, 0]), np.float32([0, 1])
@@ -121,7 +123,7 @@ def population(algorithm: Algorithm, changes: list[tuple[dict[str, float], str]]
 def run(chosen: Population, *cuts: int, start: int = 0) -> tuple[Learner, Sums]:
     """Train from scratch, in pieces."""
     learner = chosen.init()
-    sums = chosen.empty_sums(learner, PHASE)
+    sums = chosen.empty_sums(PHASE)
     for steps in cuts:
         learner, sums = chosen.run(learner, sums, PHASE, steps)
     return learner, sums
@@ -138,7 +140,7 @@ class Trained:
         self.population = population(case.algorithm, self.changes)
         self.learner, self.sums = run(self.population, case.steps)
         places = jnp.broadcast_to(jnp.stack([jnp.asarray(LEFT), jnp.asarray(RIGHT)]), (len(self.changes), 2, 2))
-        self.modes = np.asarray(_modes(self.population.actors(self.learner), places))
+        self.modes = np.asarray(_modes(self.population.policies(self.learner), places))
 
     def base(self, member: int) -> Any:
         return jax.tree.map(lambda leaf: leaf[member], self.learner.base)

@@ -6,7 +6,7 @@ import pytest
 from numpy_reference import A, S, init
 
 from sapp import BC, BCQ, BEAR, BRAC, EDAC, IQL, TD3BC, UWAC, Algorithm, FisherBRC, ReBRAC
-from sapp.runs.run import Problem
+from sapp.runs.problem import Problem
 
 pytest.importorskip("onnxruntime")
 

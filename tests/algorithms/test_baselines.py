@@ -121,7 +121,7 @@ def test_weights_of_one_change_no_bit(name: str, usual_fusion: None) -> None:
     chosen = population(dataclasses.replace(found.case.algorithm, weights=ConstantWeights(1.0)), found.changes)
     learner = found.population.init()
     whole, _ = run(found.population, 30)
-    learner, _ = chosen.run(learner, chosen.empty_sums(learner, PHASE), PHASE, 30)
+    learner, _ = chosen.run(learner, chosen.empty_sums(PHASE), PHASE, 30)
     assert_same_bits(whole.base, learner.base)
 
 
@@ -138,7 +138,7 @@ WEIGHTED = ("cql", "td3bc", "rebrac", "bear", "brac", "brac-p", "brac-mmd", "fis
 def test_every_penalised_preset_takes_ratio_weights(name: str) -> None:
     """Traced, not run: DualDICE draws from each policy and each penalty is multiplied with its weights."""
     chosen = population(preset(name, "hopper-medium-v2", "dualdice"), [({}, "narrow"), ({}, "hill")])
-    logged = chosen.empty_sums(jax.eval_shape(chosen.init), Phase("joint", 0)).values
+    logged = chosen.empty_sums(Phase("joint", 0)).values
     assert {"loss", "ratio/zeta_mean", "weights/mean"} <= set(logged)
 
 

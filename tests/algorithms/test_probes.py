@@ -12,8 +12,10 @@ import pytest
 from sapp import CQL, Phase
 from sapp.data import Dataset
 from sapp.networks import ensemble
+from sapp.runs.learners import Learner
+from sapp.runs.members import Member
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.program import Learner, Member, Population
+from sapp.training.population import Population
 
 pytestmark = pytest.mark.usefixtures("long_training")
 ROWS, STEPS = 512, 2500
@@ -69,7 +71,7 @@ class Trained:
         return np.asarray(ensemble(critics, jnp.broadcast_to(observation, (len(action), 2)), action))
 
     def mode(self, name: str, observation: np.ndarray) -> float:
-        actor = jax.tree.map(lambda leaf: leaf[self.number(name)], self.population.actors(self.learner))
+        actor = jax.tree.map(lambda leaf: leaf[self.number(name)], self.population.policies(self.learner))
         return float(actor(jnp.asarray(observation)[None]).mode()[0, 0])
 
 
@@ -81,7 +83,7 @@ def trained() -> Trained:
     population = Population(members, DeviceData.of(datasets), [spec_of(data) for data in datasets])
     phase = Phase("train", STEPS, ratio=False)
     learner = population.init()
-    learner, _ = population.run(learner, population.empty_sums(learner, phase), phase, STEPS)
+    learner, _ = population.run(learner, population.empty_sums(phase), phase, STEPS)
     assert np.all(np.asarray(learner.alive))
     return Trained(population, learner)
 

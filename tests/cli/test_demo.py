@@ -39,7 +39,7 @@ def test_both_algorithms_share_one_program_and_differ_in_the_weights_only(shown)
     assert len(run.plan.groups()) == 1
     assert len(run.members) == 4
     joint = [row for row in run.metrics() if row["phase"] == "joint"]
-    assert {float(row["weights/mean"]) for row in joint if row["member"].startswith("CQL/")} == {1.0}
+    assert {float(row["weights/mean"]) for row in joint if row["algorithm"] == "CQL"} == {1.0}
     made = algorithms()
     assert made["CQL"].weights.of == made["SA-CQL"].weights.of
 
@@ -47,9 +47,9 @@ def test_both_algorithms_share_one_program_and_differ_in_the_weights_only(shown)
 def test_before_the_weights_count_both_are_the_same(shown):
     run, _ = shown
     rows = [row for row in run.metrics() if row["phase"] == "pretrain"]
-    mine, others = ([row for row in rows if row["member"].startswith(f"{name}/")] for name in ("CQL", "SA-CQL"))
+    mine, others = ([row for row in rows if row["algorithm"] == name] for name in ("CQL", "SA-CQL"))
     assert mine
-    assert [{**row, "member": f"SA-{row['member']}"} for row in mine] == others
+    assert [{**row, "algorithm": "SA-CQL"} for row in mine] == others
 
 
 def test_state_weights_cover_the_data_and_stay_in_range(shown):
@@ -79,7 +79,7 @@ def figures(text: str) -> list[str]:
 
 def test_an_interrupted_demo_goes_on_and_ends_like_a_straight_one(shown, tmp_path, monkeypatch):
     straight, printed = shown
-    out, plain = tmp_path / "run", loop.run_together
+    out, plain = tmp_path / "run", loop.calls
 
     def run(populations, learners, sums, phase, steps):
         if phase.name == "joint":
@@ -87,7 +87,7 @@ def test_an_interrupted_demo_goes_on_and_ends_like_a_straight_one(shown, tmp_pat
         return plain(populations, learners, sums, phase, steps)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "run_together", run)
+        patch.setattr(loop, "calls", run)
         with pytest.raises(loop.Interrupted, match=f"interrupted; saved. Continue with: sapp demo --out {out}$"):
             demo(out, **SIZES, progress=False, console=Console(file=io.StringIO()))
     assert not (out / "demo.png").exists()

@@ -17,6 +17,7 @@ from sapp.cli.main import main
 from sapp.cli.options import split_options
 from sapp.cli.train import sweep
 from sapp.core.errors import SappError
+from sapp.runs.members import MemberId
 
 COMMANDS = (
     ["demo"],
@@ -194,7 +195,7 @@ def test_weights_by_name_train_and_are_in_the_runs_configuration(point_file, tin
     assert main([*argv, "--eval-every", "0", "--out", str(out)]) == 0
     members = json.loads((out / "config.json").read_text())["members"]
     assert [(each["name"], each["algorithm"]["weights"]["class"]) for each in members] == [
-        ("cql+uniform/point-behaviour/0", "Uniform"), ("cql+constant-0.5/point-behaviour/0", "ConstantWeights"),
+        ("cql+uniform", "Uniform"), ("cql+constant-0.5", "ConstantWeights"),
     ]  # fmt: skip
 
 
@@ -205,7 +206,8 @@ def test_train_leaves_a_whole_run(trained):
     }
     assert [row["step"] for row in rows(trained / "metrics.csv")] == ["10", "20"]
     played = rows(trained / "evaluations.csv")
-    assert [(row["step"], row["member"]) for row in played] == [(s, "cql/point-behaviour/0") for s in ("10", "20")]
+    member = MemberId("cql", "point-behaviour", 0)
+    assert [(row["step"], MemberId.of(row)) for row in played] == [("10", member), ("20", member)]
     config = json.loads((trained / "config.json").read_text())
     assert config["members"][0]["algorithm"]["hidden"] == [8]
     assert not list(trained.rglob("*.tmp"))
@@ -266,7 +268,7 @@ def test_three_phases_and_a_sweep_in_one_population(point_file, tiny, short, tmp
     assert main([*argv, *short, "--pretrain", "10", "--ratio-steps", "10", "--out", str(out)]) == 0
     metrics = rows(out / "metrics.csv")
     members = {f"sa-cql[alpha={alpha}]/point-behaviour/{seed}" for alpha in (1, 2) for seed in (3, 7)}
-    assert {row["member"] for row in metrics} == members
+    assert {str(MemberId.of(row)) for row in metrics} == members
     assert [row["phase"] for row in metrics[::4]] == ["pretrain", "ratio", "joint", "joint"]
     assert {row["weights/mean"] == "" for row in metrics if row["phase"] != "joint"} == {True}
     assert main(["evaluate", str(out), "--episodes", "2"]) == 0
@@ -320,7 +322,8 @@ def test_data_show_convert_and_plot(tmp_path, capsys):
     table.write_text("\n".join(lines) + "\n")
     mapping = tmp_path / "map.toml"
     mapping.write_text(
-        'episode = "batch"\nlast_step = "drop"\ntime = "minute"\nobservation = ["temperature"]\naction = ["valve"]\nreward = "yield"\n'
+        'episode = "batch"\nlast_step = "drop"\ntime = "minute"\nobservation = ["temperature"]\naction = ["valve"]\n'
+        'reward = "yield"\n'
         "action_low = [0]\naction_high = [100]\n"
     )
     assert main(["data", "show", str(table), "--columns", str(mapping), "--plot", str(tmp_path / "plant.png")]) == 0

@@ -21,7 +21,7 @@ from sapp.core.errors import SappError
 from sapp.data import load
 from sapp.data.frames import FrameDataset
 from sapp.envs import make_frames
-from sapp.training.loop import locked
+from sapp.runs.folders import locked
 
 SMALL = ConvScores((8, 8), (4, 3), (4, 1), 64)
 

@@ -23,10 +23,10 @@ from sapp.collect.online_run import OnlineRun, snapshot_steps
 from sapp.collect.online_training import resume, train
 from sapp.collect.sac_learners import Learners
 from sapp.collect.snapshot_evaluation import play
-from sapp.core.errors import SappError
+from sapp.core.errors import Interrupted, SappError
 from sapp.envs.policies import TanhGaussianPolicy
 from sapp.runs import checkpoint
-from sapp.training.loop import Interrupted, locked
+from sapp.runs.folders import locked
 
 SMALL = SAC(hidden=(8,), batch_size=16)
 SETTINGS = {

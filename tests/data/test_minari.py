@@ -12,7 +12,7 @@ from sapp.core.errors import SappError
 from sapp.data import Dataset, load
 from sapp.data.load import load as load_again
 from sapp.data.loaders.minari import environment_of
-from sapp.runs.run import Problem
+from sapp.runs.problem import Problem
 
 minari = pytest.importorskip("minari", reason="minari is an extra")
 import gymnasium  # noqa: E402

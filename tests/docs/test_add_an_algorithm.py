@@ -43,7 +43,7 @@ def test_it_trains_with_and_without_state_weights_and_resumes_bit_for_bit(module
     options = {"phases": phases, "eval_every": 6, "eval_episodes": 2, "log_every": 4, "progress": False, "keep": 9}
     run = sapp.train(named, data, out=tmp_path / "run", **options)
     rows = run.evaluations()
-    assert {row["member"].split("/")[0] for row in rows} == {"plain", "state-aware"}
+    assert {row["algorithm"] for row in rows} == {"plain", "state-aware"}
     assert all(np.isfinite(float(row["return_mean"])) for row in rows)
     assert run.predict(data.observation[0], 1).shape == (data.action.shape[1],)
 

@@ -99,7 +99,7 @@ def test_it_trains_with_its_controls_and_resumes_bit_for_bit(module: ModuleType,
     whole = last.read_bytes()
     last.unlink()
     assert sapp.resume(tmp_path / "run", progress=False).checkpoints[18].read_bytes() == whole
-    means = {row["member"].split("/")[0]: float(row["weights/mean"]) for row in run.metrics() if row["step"] == "18"}
+    means = {row["algorithm"]: float(row["weights/mean"]) for row in run.metrics() if row["step"] == "18"}
     assert means["shuffled"] == pytest.approx(means["state-aware"], abs=0.2)
     assert {row["ratio/unreliable"] for row in run.metrics() if row["phase"] == "joint"} == {"0"}
 

@@ -17,6 +17,7 @@ from sapp.core.errors import SappError
 from sapp.experiments import driver
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.store import TABLES, Store
+from sapp.runs.members import MemberId
 
 COLUMNS = ("CQL", "SA-CQL", "shuffled", "matched", "random")
 
@@ -52,7 +53,7 @@ def test_scores_are_those_of_the_run_folder(finished: Path) -> None:
     keys = {(row["variant"], row["seed"]): row["run"] for row in rows["cells"]}
     (folder,) = finished.glob("cql-point-*")
     for row in sapp.Run(folder / "joint").evaluations():
-        column, _, seed = row["member"].split("/")
+        column, seed = row["algorithm"], row["seed"]
         stored = [
             (each["return"], each["score"])
             for each in rows["evaluations"]
@@ -85,7 +86,7 @@ def test_another_experiment_takes_the_runs_it_shares(finished: Path, tmp_path: P
 
 
 def test_a_grown_grid_trains_only_what_is_new(finished: Path, tmp_path: Path, monkeypatch) -> None:
-    wanted: list[set[str]] = []
+    wanted: list[set[MemberId]] = []
 
     def note(folder, family, datasets, phases, scale, members, progress):
         wanted.append(set(members))
@@ -95,7 +96,7 @@ def test_a_grown_grid_trains_only_what_is_new(finished: Path, tmp_path: Path, mo
     store = shutil.copy(finished / "results.sqlite", tmp_path / "results.sqlite")
     with pytest.raises(SappError, match="1 of 1 jobs failed"):
         run_experiment(tiny_grid(seeds=(0, 1, 5)), tmp_path, store, progress=False, say=quiet)
-    assert wanted == [{f"{column}/point-6/5" for column in COLUMNS}]
+    assert wanted == [{MemberId(column, "point-6", 5) for column in COLUMNS}]
 
 
 def test_a_lost_store_is_made_again_from_the_runs(finished: Path, tmp_path: Path, monkeypatch) -> None:

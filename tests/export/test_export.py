@@ -19,7 +19,8 @@ from sapp.core.spec import Spec
 from sapp.export import export_policy
 from sapp.export.graph import build
 from sapp.export.policy import TOLERANCE, compare, in_float32, policy_function
-from sapp.runs.run import Problem, Run
+from sapp.runs.problem import Problem
+from sapp.runs.run import Run
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

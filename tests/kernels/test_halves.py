@@ -200,9 +200,10 @@ def test_the_kernels_can_be_made_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_dualdice_learns_the_same_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
     from sapp.envs.point import behaviour_dataset
+    from sapp.runs.members import Member
     from sapp.runs.phases import Phase
     from sapp.training.device_data import DeviceData, spec_of
-    from sapp.training.program import Member, Population
+    from sapp.training.population import Population
     from sapp.weights import DualDICE
 
     data = behaviour_dataset(500)
@@ -213,7 +214,7 @@ def test_dualdice_learns_the_same_by_halves(monkeypatch: pytest.MonkeyPatch) -> 
         population = Population([Member("a", algorithm, 0, 0)], DeviceData.of([data]), [spec_of(data)])
         learner = population.init()
         phase = Phase("ratio", 20, base=False)
-        learner, _ = population.run(learner, population.empty_sums(learner, phase), phase, 20)
+        learner, _ = population.run(learner, population.empty_sums(phase), phase, 20)
         return tuple(jax.tree.leaves((learner.ratio.nu, learner.ratio.zeta, learner.ratio.ratio)))
 
     before = learn()

@@ -11,7 +11,7 @@ import pytest
 from sapp.core.errors import SappError
 from sapp.data import Dataset
 from sapp.ope.run_policies import _other_units
-from sapp.runs.run import Problem
+from sapp.runs.problem import Problem
 
 RUN = Path("runs/first")
 

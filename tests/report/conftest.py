@@ -49,7 +49,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     rows["evaluations"].append((run, step, episode, step, 30 * score, score))
                 values = {"weights/mean": 1.0 - 0.4 * place, "ratio/ess": 0.5, "ratio/reward": step + seed}
                 rows["metrics"].append((run, step, "joint", text(values)))
-            rows["events"].append((run, 0, 100, "ratio estimator sick"))
+            rows["events"].append((run, 0, 100, "ratio-unreliable"))
     with Store(path, create=True) as store:
         store.add(Results(rows))
     return path

@@ -63,9 +63,9 @@ def scores_of(folder: Path, column: str, dataset: str, step: int) -> np.ndarray:
         rows = [
             r
             for r in csv.DictReader(handle)
-            if r["step"] == str(step) and r["member"].startswith(f"{column}/{dataset}/")
+            if r["step"] == str(step) and (r["algorithm"], r["dataset"]) == (column, dataset)
         ]
-    returns = [[float(value) for value in row["returns"].split(";")] for row in sorted(rows, key=lambda r: r["member"])]
+    returns = [[float(value) for value in row["returns"].split(";")] for row in sorted(rows, key=lambda r: r["seed"])]
     return normalized_score(dataset.split("-")[0], np.array(returns))
 
 
@@ -111,7 +111,8 @@ def test_a_store_gives_diagnostics_quality_events_and_provenance(stored: Path, t
     assert float(str(estimator["SA-CQL"][2][1])) == pytest.approx(0.6)
     events = {r[1][0]: [cell[0] for cell in r[2:]] for r in page.tables["e0-events"][1:]}
     assert events["CQL"] == ["3", "3"]
-    assert [text for text, _ in page.tables["e0-events"][0]] == ["dataset", "method", "members", "ratio estimator sick"]
+    heads = [text for text, _ in page.tables["e0-events"][0]]
+    assert heads == ["dataset", "method", "members", "ratio estimate unreliable"]
     assert "e0-runs-behind-the-numbers" in page.tables
     assert {r[3][0] for r in page.tables["e0-runs-behind-the-numbers"][1:]} >= {"CQL-0", "SA-CQL-2"}
     assert ["fffffffffffffff" in r[5][0] for r in page.tables["e0-data"][1:]] == [True]
@@ -223,7 +224,7 @@ def test_two_runs_of_one_name_with_other_settings_are_two_methods(sources: list[
         shutil.copytree(sources[0], tmp_path / name)
     config = json.loads((tmp_path / "second" / "config.json").read_text(encoding="utf-8"))
     for described in config["members"]:
-        if described["name"].startswith("matched/"):
+        if described["name"] == "matched":
             described["algorithm"]["alpha"] = 99.0
     (tmp_path / "second" / "config.json").write_text(json.dumps(config), encoding="utf-8")
     page = Page(report([tmp_path / "first", tmp_path / "second"], tmp_path / "r.html").read_text(encoding="utf-8"))

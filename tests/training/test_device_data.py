@@ -37,7 +37,7 @@ def data() -> DeviceData:
 
 @pytest.fixture(scope="module")
 def draw(data: DeviceData):
-    return jax.jit(lambda dataset, key: (data.rows(dataset, key, 4000), data.batch(dataset, key, 4000)))
+    return jax.jit(lambda dataset, key: (data.draw(dataset, key, 4000), data.batch(dataset, key, 4000)))
 
 
 def test_timeout_bootstraps_and_terminal_does_not(draw) -> None:

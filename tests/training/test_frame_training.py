@@ -16,19 +16,20 @@ import pytest
 
 import sapp
 from sapp.algorithms import REM, ConvScores, DiscreteCQL
-from sapp.core.errors import SappError
+from sapp.core.errors import Interrupted, SappError
 from sapp.data.frames import FrameDataset
 from sapp.data.loaders.frame_files import load_frames, save_frames
 from sapp.envs.catch import behaviour_logs
+from sapp.evaluation import online_evaluation
+from sapp.runs.learners import Learner
+from sapp.runs.members import Member, MemberId
 from sapp.runs.phases import Phase
 from sapp.runs.run import Run
-from sapp.training import background as beside
 from sapp.training import device_frames
 from sapp.training import loop as loop_module
 from sapp.training import streaming as streaming_module
 from sapp.training.device_frames import DeviceFrames, frame_spec
-from sapp.training.loop import Interrupted
-from sapp.training.program import Learner, Member, Population, columns_of
+from sapp.training.population import Population, variants_of
 from sapp.training.streaming import HostFrames
 from sapp.weights import DualDICE, LogMinMax, Uniform, control
 
@@ -55,7 +56,7 @@ ONE, TWO = numbered([3, 2, 4], "tot", 10, "one"), numbered([5, 6], "oo", 100, "t
 def test_batches_are_the_hosts_and_leave_out_what_has_no_successor() -> None:
     data = DeviceFrames.of([ONE, TWO])
     assert data.frames.nbytes == ONE.frames.nbytes + TWO.frames.nbytes
-    draw = jax.jit(lambda number, key: (data.rows(number, key, 500), data.batch(number, key, 500)))
+    draw = jax.jit(lambda number, key: (data.draw(number, key, 500), data.batch(number, key, 500)))
     for number, (dataset, offset) in enumerate([(ONE, 0), (TWO, len(ONE))]):
         (rows, starts), batch = draw(number, jax.random.PRNGKey(number))
         own = np.asarray(rows) - offset
@@ -126,7 +127,7 @@ def games() -> list[FrameDataset]:
 
 def run_of(population: Population, steps: int, pieces: int = 1) -> tuple[Learner, dict]:
     learner = population.init()
-    sums = population.empty_sums(learner, JOINT)
+    sums = population.empty_sums(JOINT)
     for _ in range(pieces):
         learner, sums = population.run(learner, sums, JOINT, steps // pieces)
     return jax.device_get(learner), jax.device_get(sums.values)
@@ -169,19 +170,19 @@ def test_a_member_among_six_equals_itself_alone(
         np.testing.assert_allclose(a[number], b[0], atol=2e-4)
 
 
-def test_columns_that_share_their_batches_learn_what_they_learn_apart(games: list[FrameDataset]) -> None:
+def test_variants_that_share_their_batches_learn_what_they_learn_apart(games: list[FrameDataset]) -> None:
     """As on a GPU, where the columns of one dataset and seed read the same patches of their images."""
-    kinds, lanes = ("real", "shuffled", "uniform"), [(0, 0), (1, 0), (1, 4)]
+    kinds, draws = ("real", "shuffled", "uniform"), [(0, 0), (1, 0), (1, 4)]
     table = [
-        Member(f"{kind}/{dataset}/{seed}", replace(SA, weights=control(DICE, kind)), dataset, seed)
+        Member(kind, replace(SA, weights=control(DICE, kind)), dataset, seed)
         for kind in kinds
-        for dataset, seed in lanes
+        for dataset, seed in draws
     ]
-    assert columns_of([(member.dataset, member.seed) for member in table]) == 3
+    assert variants_of([(member.dataset, member.seed) for member in table]) == 3
     found = []
-    for columns in (1, 3):
+    for variants in (1, 3):
         population = Population(table, DeviceFrames.of(games), [frame_spec(game) for game in games])
-        population.columns = columns
+        population.variants = variants
         found.append(run_of(population, 12))
     (apart, apart_sums), (shared, shared_sums) = found
     for a, b in zip(jax.tree.leaves(apart), jax.tree.leaves(shared), strict=True):
@@ -192,11 +193,11 @@ def test_columns_that_share_their_batches_learn_what_they_learn_apart(games: lis
     assert len({leaf.tobytes() for leaf in apart.base.scores.encoder.dense.bias}) == 9  # nine that differ
 
 
-def test_columns_are_counted_where_batches_repeat_in_order() -> None:
-    assert columns_of([(0, 0), (0, 1), (0, 0), (0, 1)]) == 2
-    assert columns_of([(0, 0)] * 5) == 5
-    assert columns_of([(0, 0), (0, 0), (0, 1), (0, 1)]) == 1
-    assert columns_of([(0, 0), (0, 1), (0, 0)]) == 1
+def test_variants_are_counted_where_batches_repeat_in_order() -> None:
+    assert variants_of([(0, 0), (0, 1), (0, 0), (0, 1)]) == 2
+    assert variants_of([(0, 0)] * 5) == 5
+    assert variants_of([(0, 0), (0, 0), (0, 1), (0, 1)]) == 1
+    assert variants_of([(0, 0), (0, 1), (0, 0)]) == 1
 
 
 @pytest.mark.parametrize("mapped", [False, True])
@@ -210,8 +211,8 @@ def test_a_streamed_run_has_the_bits_of_a_resident_one(
         chosen = [load_frames(save_frames(game, tmp_path / game.name)) for game in games]
         assert all(game.mapped for game in chosen)
     population = Population(members(), HostFrames(chosen), [frame_spec(game) for game in games])
-    assert population.stream is not None
-    assert 1 < population.stream.block < 10
+    assert not population.supply.resident
+    assert 1 < population.supply.block < 10
     learner, sums = run_of(population, 20, pieces=4)
     population.close()
     for a, b in zip(jax.tree.leaves(together[1]), jax.tree.leaves(learner), strict=True):
@@ -239,7 +240,7 @@ def test_an_interrupted_run_resumes_with_the_same_bits(tmp_path: Path, monkeypat
         )
 
     straight = train("straight")
-    plain = loop_module.run_together
+    plain = loop_module.calls
     with monkeypatch.context() as patch:
         calls = []
 
@@ -249,7 +250,7 @@ def test_an_interrupted_run_resumes_with_the_same_bits(tmp_path: Path, monkeypat
                 os.kill(os.getpid(), signal.SIGINT)
             return plain(populations, learners, sums, phase, steps)
 
-        patch.setattr(loop_module, "run_together", interrupting)
+        patch.setattr(loop_module, "calls", interrupting)
         with pytest.raises(Interrupted):
             train("cut")
     assert 1 <= Run(tmp_path / "cut").step < 6
@@ -257,7 +258,7 @@ def test_an_interrupted_run_resumes_with_the_same_bits(tmp_path: Path, monkeypat
     resumed = sapp.resume(tmp_path / "cut", progress=False)
     assert learned(resumed) == learned(straight)
     assert resumed.evaluations() == straight.evaluations()
-    assert {row["member"] for row in resumed.final_and_best()} == {"rem/catch/0"}
+    assert [str(row["member"]) for row in resumed.final_and_best()] == ["rem/catch/0"]
 
 
 @pytest.mark.parametrize("moment", ["copying", "copied"])
@@ -285,9 +286,10 @@ def test_games_are_played_alike_side_by_side_and_one_after_another(
         )  # fmt: skip
 
     alone = train("alone").evaluations()
-    monkeypatch.setattr(beside, "worthwhile", lambda: True)
+    monkeypatch.setattr(online_evaluation, "host_is_free", lambda: True)
+    monkeypatch.setattr(loop_module, "host_is_free", lambda: True)
     assert train("beside").evaluations() == alone
-    assert len({row["member"] for row in alone}) == 4
+    assert len({MemberId.of(row) for row in alone}) == 4
 
 
 def test_frames_and_algorithms_must_match(tmp_path: Path) -> None:

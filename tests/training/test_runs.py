@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import os
 import shutil
 import signal
@@ -18,13 +17,18 @@ from compiling import USUAL
 
 import sapp
 from sapp import CQL, DualDICE, Phase, Run, SappError
+from sapp.core.errors import Interrupted
 from sapp.data import Dataset, save_npz
 from sapp.data.ledger import Kind, Ledger
 from sapp.envs.point import behaviour_dataset
+from sapp.runs import folders
+from sapp.runs import metric_tables as tables
 from sapp.runs import run as run_module
 from sapp.runs.checkpoint import flatten
+from sapp.runs.events import Event, EventKind, RatioHealth
+from sapp.runs.members import MemberId
 from sapp.training import loop as loop_module
-from sapp.training.loop import Interrupted
+from sapp.training.planning import a_twentieth
 from sapp.weights import ControlKind, control
 
 PRETRAIN = Phase("pretrain", 10, ratio=False, weighted=False)
@@ -70,7 +74,7 @@ def learned(run: Run, step: int | None = None) -> dict[str, bytes]:
 
 def rows(run: Run, name: str = "metrics.csv") -> list[dict[str, str]]:
     """A table without the clock's column."""
-    return [{k: v for k, v in row.items() if k != "seconds"} for row in run_module.tables.read(run.path / name)]
+    return [{k: v for k, v in row.items() if k != "seconds"} for row in tables.read(run.path / name)]
 
 
 def assert_same_run(found: Run, expected: Run) -> None:
@@ -82,7 +86,7 @@ def assert_same_run(found: Run, expected: Run) -> None:
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signal.SIGINT) -> None:
     """Ctrl-C (or another signal) while the chunk runs that contains a step."""
-    done, plain = 0, loop_module.run_together
+    done, plain = 0, loop_module.calls
 
     def run(populations: Any, learners: Any, sums: Any, phase: Phase, steps: int) -> Any:
         nonlocal done
@@ -91,7 +95,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, step: int, number: int = signa
         done += steps
         return plain(populations, learners, sums, phase, steps)
 
-    monkeypatch.setattr(loop_module, "run_together", run)
+    monkeypatch.setattr(loop_module, "calls", run)
 
 
 def test_a_straight_run_has_all_rows_checkpoints_and_evaluations(straight: Run) -> None:
@@ -100,8 +104,8 @@ def test_a_straight_run_has_all_rows_checkpoints_and_evaluations(straight: Run) 
     assert [int(row["updates"]) for row in straight.metrics()[::2]] == [5, 10, 10, 10, 15, 20, 25, 30]
     assert list(straight.checkpoints) == [10, 20, 30, 40]
     # none in the ratio phase, where policies stand still
-    assert [(row["step"], row["member"]) for row in straight.evaluations()] == [
-        (step, f"sa/point/{seed}") for step in ("10", "30", "40") for seed in (0, 1)
+    assert [(row["step"], MemberId.of(row)) for row in straight.evaluations()] == [
+        (step, MemberId("sa", "point", seed)) for step in ("10", "30", "40") for seed in (0, 1)
     ]
     assert len(set(learned(straight, 10).values()) - set(learned(straight).values())) > 10
 
@@ -183,7 +187,7 @@ def test_the_clock_goes_on_after_a_resume(straight: Run, tmp_path: Path) -> None
 
 
 def test_without_a_word_a_twentieth_of_the_steps_lies_between_evaluations() -> None:
-    assert [loop_module._twentieth(steps) for steps in (5, 300, 1_000, 12_345, 1_000_000)] == [1, 15, 50, 650, 50_000]
+    assert [a_twentieth(steps) for steps in (5, 300, 1_000, 12_345, 1_000_000)] == [1, 15, 50, 650, 50_000]
 
 
 def test_checkpoints_have_the_usual_mode(train: Callable[..., Run], tmp_path: Path) -> None:
@@ -208,7 +212,7 @@ def test_a_failed_start_leaves_no_run(
         raise MemoryError("too large")
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop_module, "run_together", fail)
+        patch.setattr(loop_module, "calls", fail)
         with pytest.raises(MemoryError, match="too large"):
             train(out, **({"start_from": straight, "phases": (JOINT,)} if there == "a shared start" else {}))
     assert [file.name for file in out.rglob("*")] == ["note.txt"] if there == "a note" else not out.exists()
@@ -218,7 +222,7 @@ def test_a_failed_start_leaves_no_run(
 def test_a_failure_after_the_first_checkpoint_keeps_the_run(
     train: Callable[..., Run], straight: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = loop_module.run_together
+    plain = loop_module.calls
 
     def fail(populations: Any, learners: Any, sums: Any, phase: Phase, steps: int) -> Any:
         if phase.name == "joint":
@@ -226,7 +230,7 @@ def test_a_failure_after_the_first_checkpoint_keeps_the_run(
         return plain(populations, learners, sums, phase, steps)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop_module, "run_together", fail)
+        patch.setattr(loop_module, "calls", fail)
         with pytest.raises(MemoryError, match="too large"):
             train(tmp_path / "run")
     assert Run(tmp_path / "run").step == 20
@@ -235,8 +239,8 @@ def test_a_failure_after_the_first_checkpoint_keeps_the_run(
 
 def test_default_folders_of_one_second_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(loop_module.time, "strftime", lambda _: "20260101-120000")
-    names = [str(loop_module.new_folder("cql-point")) for _ in range(3)]
+    monkeypatch.setattr(folders.time, "strftime", lambda _: "20260101-120000")
+    names = [str(folders.new_folder("cql-point")) for _ in range(3)]
     assert names == [f"runs/cql-point-20260101-120000{end}" for end in ("", "-2", "-3")]
     assert all(Path(name).is_dir() for name in names)
 
@@ -262,8 +266,8 @@ def test_what_loading_did_is_said_when_training_starts(
 def test_presets_are_taken_by_name(file: Path, tmp_path: Path) -> None:
     options = {"steps": 2, "eval_every": 0, "progress": False}
     run = sapp.train({"mine": "bc"}, file, out=tmp_path / "named", **options)
-    assert run.members == ["mine/point/0"]
-    assert sapp.train("bc", file, out=tmp_path / "run", **options).members == ["bc/point/0"]
+    assert run.members == [MemberId("mine", "point", 0)]
+    assert sapp.train("bc", file, out=tmp_path / "run", **options).members == [MemberId("bc", "point", 0)]
     for wrong, message in (
         ("clq", r"algorithm 'clq' is unknown; did you mean 'cql'\?"),
         (CQL, "CQL is not an algorithm"),
@@ -318,8 +322,7 @@ def test_a_second_process_is_refused_while_one_trains_and_welcome_when_it_has_fi
     straight: Run, tmp_path: Path
 ) -> None:
     copy = Run(shutil.copytree(straight.path, tmp_path / "copy"))
-    with open(copy.path / ".lock", "w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # as the other process holds it
+    with folders.locked(copy.path):  # as the other process holds it
         assert_same_run(sapp.resume(copy.path, progress=False), straight)
         copy.checkpoints[40].unlink()
         with pytest.raises(SappError, match="another process is training this run"):
@@ -367,7 +370,7 @@ def test_weights_that_learn_can_be_added_to_a_run_without_and_left_out_again(
 def test_a_fork_may_take_members_in_another_order(train: Callable[..., Run], straight: Run, tmp_path: Path) -> None:
     shared = train(tmp_path / "shared", phases=(PRETRAIN, RATIO))
     fork = train(tmp_path / "fork", phases=(JOINT,), start_from=tmp_path / "shared", seeds=[1, 0])
-    assert fork.members == ["sa/point/1", "sa/point/0"]
+    assert list(map(str, fork.members)) == ["sa/point/1", "sa/point/0"]
     found, expected = (flatten(run.restore()[1][0].base) for run in (fork, straight))
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array[::-1])
@@ -388,7 +391,7 @@ def test_a_run_killed_while_it_is_made_leaves_none(
 
     def write_text(path: Path, text: str) -> None:
         if path.name == "config.json":
-            seen.append({file.suffix for file in path.parent.rglob("*") if file.is_file()})
+            seen.append({file.suffix for file in path.parent.rglob("[!.]*") if file.is_file()})
         plain(path, text)
 
     monkeypatch.setattr(run_module, "write_text", write_text)
@@ -462,12 +465,12 @@ def test_resume_refuses_other_data_and_takes_the_same_from_elsewhere(straight: R
     assert_same_run(sapp.resume(copy.path, data=[data], progress=False), straight)
 
 
-def test_a_sick_estimator_is_reported_once_also_across_a_resume(train: Callable[..., Run], tmp_path: Path) -> None:
+def test_an_unreliable_estimate_is_reported_once_across_a_resume(train: Callable[..., Run], tmp_path: Path) -> None:
     run = train(tmp_path / "run", sa_cql(max_zeta=0.2, fallback=True))
     events = rows(run, "events.csv")
-    assert [(row["step"], row["member"]) for row in events if "sick" in row["event"]] == [
-        ("15", "sa/point/0"), ("15", "sa/point/1"),
-    ]  # fmt: skip
+    assert [
+        event for event in run.events() if event.kind.health is RatioHealth.UNRELIABLE
+    ] == [Event(15, MemberId("sa", "point", seed), EventKind.RATIO_UNRELIABLE) for seed in (0, 1)]
     joint = [row for row in run.metrics() if row["phase"] == "joint"]
     assert {(row["weights/min"], row["weights/max"]) for row in joint} == {("1", "1")}
     for step in (30, 40):
@@ -475,12 +478,12 @@ def test_a_sick_estimator_is_reported_once_also_across_a_resume(train: Callable[
     assert rows(sapp.resume(run.path, progress=False), "events.csv") == events
 
 
-def test_no_ratio_is_reported_sick_where_weights_do_not_use_it(train: Callable[..., Run], tmp_path: Path) -> None:
+def test_no_ratio_is_reported_unreliable_where_weights_do_not_use_it(train: Callable[..., Run], tmp_path: Path) -> None:
     named = {kind.label: control(DualDICE(hidden=(8,), max_zeta=0.2), kind) for kind in ControlKind}
     algorithms = {kind: CQL(hidden=(8,), batch_size=8, action_samples=1, weights=each) for kind, each in named.items()}
     run = sapp.train(algorithms, logs(), phases=PHASES, out=tmp_path / "run", **SETTINGS | {"eval_every": 0})
-    sick = {row["member"].split("/")[0] for row in rows(run, "events.csv") if "sick" in row["event"]}
-    assert sick == {kind.label for kind in ControlKind} - {"random", "uniform"}
+    unreliable = {event.member.algorithm for event in run.events() if event.kind.health is RatioHealth.UNRELIABLE}
+    assert unreliable == {kind.label for kind in ControlKind} - {"random", "uniform"}
 
 
 def diverging(data: Dataset) -> Dataset:
@@ -491,10 +494,8 @@ def test_a_diverging_member_is_named_and_the_others_finish(file: Path, tmp_path:
     data = sapp.load(file)
     cql = CQL(hidden=(8,), batch_size=8, action_samples=1)
     run = sapp.train({"cql": cql}, [data, diverging(data)], steps=20, out=tmp_path / "run", **SETTINGS)
-    events = rows(run, "events.csv")
-    assert [(row["step"], row["member"]) for row in events] == [("5", "cql/broken/0")]
-    assert "diverged" in events[0]["event"]
-    assert {row["member"] for row in run.metrics()} == {"cql/point/0"}
+    assert run.events() == [Event(5, MemberId("cql", "broken", 0), EventKind.DIVERGED)]
+    assert {MemberId.of(row) for row in run.metrics()} == {MemberId("cql", "point", 0)}
     assert run.step == 20
     assert all(np.all(np.isfinite(array)) for array in flatten(run.restore()[1]).values() if array.dtype.kind == "f")
     assert np.all(np.isfinite(run.predict(data.observation[:3], "cql/broken/0")))
@@ -523,8 +524,8 @@ def test_policy_answers_in_the_datas_units(straight: Run, monkeypatch: pytest.Mo
 def test_another_run_format_is_refused(straight: Run, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(straight.path, tmp_path / "copy"))
     config = copy / "config.json"
-    config.write_text(config.read_text().replace('"format": 1', '"format": 99'))
-    with pytest.raises(SappError, match="run format 99, this version reads 1"):
+    config.write_text(config.read_text().replace('"format": 2', '"format": 1'))
+    with pytest.raises(SappError, match="run format 1, this version reads 2; train again"):
         Run(copy)
     config.write_text("{")
     with pytest.raises(SappError, match=r"config\.json: damaged"):

@@ -13,9 +13,11 @@ import pytest
 from sapp.core.spec import Batch
 from sapp.data import Dataset
 from sapp.runs import checkpoint
+from sapp.runs.learners import Learner
+from sapp.runs.members import Member
 from sapp.runs.phases import Phase
 from sapp.training.device_data import DeviceData, spec_of
-from sapp.training.program import Learner, Member, Population
+from sapp.training.population import Population
 from sapp.weights import Control, FrozenWeights, OccupancyInfoNCE, OccupancyModel, StateWeights, control
 from studies.state_ratios.estimates import MovingPolicy
 from studies.state_ratios.problems import Corridors, Finite, make_problem, simulate
@@ -52,7 +54,7 @@ def population(data: Dataset, members: list[tuple[StateWeights, float, int]]) ->
 
 
 def run(population: Population, learner: Learner, steps: int) -> Learner:
-    return population.run(learner, population.empty_sums(learner, PHASE), PHASE, steps)[0]
+    return population.run(learner, population.empty_sums(PHASE), PHASE, steps)[0]
 
 
 def close(one: Any, other: Any) -> None:
@@ -147,7 +149,7 @@ def test_paired_particles_recover_the_exact_ratio_of_a_finite_problem_from_episo
         learning = Population([Member("0", algorithm, 0, 0)], DeviceData.of([logs]), [spec_of(logs)])
         phase = Phase("joint", 1000, weighted=False)
         learner = learning.init()
-        learner, _ = learning.run(learner, learning.empty_sums(learner, phase), phase, 1000)
+        learner, _ = learning.run(learner, learning.empty_sums(phase), phase, 1000)
         ratio = jax.tree.map(lambda leaf: leaf[0], learner.ratio)
         eye, zero = jnp.eye(states), jnp.zeros(states)
         found[paired] = np.asarray(weights.ratio(ratio, Batch(eye, zero[:, None], zero, eye, zero, eye), None))

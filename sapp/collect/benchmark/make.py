@@ -7,13 +7,11 @@ dataset put together and moved into place, so Minari never sees half of one.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +24,7 @@ from sapp.collect.benchmark.rollout import behaviour, segment_seed
 from sapp.collect.benchmark.shipped import available, shipped
 from sapp.core.errors import SappError
 from sapp.core.files import remove_leftovers, write_text
+from sapp.core.locks import locked
 from sapp.data.benchmark_names import NAMES, Name, parse
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.arrays import load_npz, save_npz
@@ -187,7 +186,7 @@ def make(
     check_disk(wanted, root, partial)
     try:
         partial.mkdir(parents=True, exist_ok=True)
-        with _only_one(partial):
+        with locked(partial / ".lock", f"{partial}: another process is making this dataset; wait for it"):
             _prepare(partial, wanted)
             blocks = _record(wanted, environment, partial, progress)
             minari_files.make_namespaces(wanted.name.minari, root)
@@ -418,14 +417,3 @@ def _difference(there: dict[str, Any] | None, wanted: Order) -> str:
         if ours.get(key) != new[key]:
             return f"with {key} {ours.get(key)}, not {new[key]}"
     return "by an earlier recipe" if is_outdated(there) else "with other policies"
-
-
-@contextmanager
-def _only_one(folder: Path) -> Iterator[None]:
-    """One generation of a dataset at a time."""
-    with open(folder / ".lock", "w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SappError(f"{folder}: another process is making this dataset; wait for it") from None
-        yield

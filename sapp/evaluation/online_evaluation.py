@@ -12,11 +12,10 @@ import jax
 import numpy as np
 from jax import Array
 
+from sapp.core.backend import host_is_free
 from sapp.core.errors import SappError
 from sapp.data.environment_names import typed_environment
 from sapp.networks import Policy
-from sapp.training import background as beside
-from sapp.training.program import Population
 
 EPSILON = 0.001
 """Chance of a random action when policies of frames are played: Dopamine's, without which a policy can stand still."""
@@ -25,7 +24,10 @@ if TYPE_CHECKING:
     from sapp.envs.base import BatchEnvironment
     from sapp.envs.frames import FrameEnvironment
     from sapp.envs.gymnasium_batch import Source
-    from sapp.runs.run import Plan, Problem, Run
+    from sapp.runs.members import MemberId
+    from sapp.runs.plan import Plan
+    from sapp.runs.problem import Problem
+    from sapp.runs.run import Run
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,12 @@ class Evaluation:
     lengths: np.ndarray
     scores: np.ndarray | None
 
-    def row(self, step: int, updates: int, name: str) -> dict[str, Any]:
+    def row(self, step: int, updates: int, member: MemberId) -> dict[str, Any]:
         """As evaluations.csv holds it; standard deviations are over episodes."""
         row: dict[str, Any] = {
             "step": step,
             "updates": updates,
-            "member": name,
+            **member.row(),
             "episodes": len(self.returns),
             "return_mean": float(np.mean(self.returns)),
             "return_std": float(np.std(self.returns)),
@@ -52,12 +54,6 @@ class Evaluation:
         if self.scores is not None:
             row |= {"score_mean": float(np.mean(self.scores)), "score_std": float(np.std(self.scores))}
         return row
-
-
-COLUMNS = (
-    "step", "updates", "member", "episodes", "return_mean", "return_std", "score_mean", "score_std", "length_mean",
-    "returns",
-)  # fmt: skip
 
 
 @jax.jit
@@ -154,7 +150,6 @@ class Evaluator:
 
     def evaluate(
         self,
-        populations: Sequence[Population],
         policies: Sequence[Policy],
         episodes: int,
         seed: int,
@@ -162,20 +157,21 @@ class Evaluator:
     ) -> list[Evaluation]:
         """Play ``episodes`` with each member's deterministic policy; all members of a task start from the same states.
 
-        ``policies`` are each population's, stacked; ``members`` are the indices of those to play (default: all).
+        ``policies`` are stacked, one tree for each of the plan's groups; ``members`` are the indices of those to play
+        (default: all).
         """
         from sapp.evaluation.rollouts import evaluate
 
         found: list[Evaluation] = []
         screens: dict[str, list[Callable[[], list[Evaluation]]]] = {}
-        for population, actors, indices in zip(populations, policies, self._plan.groups(), strict=True):
+        for actors, indices in zip(policies, self._plan.groups(), strict=True):
             by_place: dict[tuple[str, str | None], list[int]] = {}
-            for position, member in enumerate(population.members):
-                problem = self._plan.problems[member.dataset]
-                if problem.environment is not None and (members is None or indices[position] in members):
+            for position, index in enumerate(indices):
+                problem = self._problem(index)
+                if problem.environment is not None and (members is None or index in members):
                     by_place.setdefault((problem.environment, problem.physics), []).append(position)
             for positions in by_place.values():
-                problem = self._plan.problems[population.members[positions[0]].dataset]
+                problem = self._problem(indices[positions[0]])
                 rows = np.asarray(positions)
                 chosen = jax.tree.map(lambda leaf, rows=rows: leaf[rows], actors)
                 if problem.frame is not None:
@@ -189,10 +185,13 @@ class Evaluator:
                     scores = problem.scores(member_returns)
                     found.append(Evaluation(indices[position], member_returns, member_lengths, scores))
         # Games side by side where an accelerator computes the policies: what remains is emulation, and waiting.
-        with ThreadPoolExecutor(max(1, len(screens)) if beside.worthwhile() else 1) as pool:
+        with ThreadPoolExecutor(max(1, len(screens)) if host_is_free() else 1) as pool:
             for tasks in pool.map(lambda game: [play() for play in game], screens.values()):
                 found += [one for some in tasks for one in some]
         return sorted(found, key=lambda evaluation: evaluation.member)
+
+    def _problem(self, member: int) -> Problem:
+        return self._plan.problems[self._plan.members[member].dataset]
 
     def _play_frames(
         self, actors: Policy, problem: Problem, members: Sequence[int], episodes: int, seed: int
@@ -216,7 +215,7 @@ def play(
     *,
     episodes: int = 10,
     seed: int = 0,
-    members: Sequence[int | str] | None = None,
+    members: Sequence[int | str | MemberId] | None = None,
     environment: Source | None = None,
     physics: str | None = None,
     max_episode_steps: int | None = None,
@@ -233,8 +232,6 @@ def play(
         physics: in place of the one the data names.
         max_episode_steps: the time limit, for environments without one.
     """
-    from sapp.runs.run import populations
-
     plan = run.plan
     chosen = {run.member_index(member) for member in members} if members is not None else set(range(len(plan.members)))
     used = {plan.members[index].dataset for index in chosen}
@@ -259,9 +256,8 @@ def play(
     limit = max_episode_steps or plan.eval_max_steps
     evaluator = Evaluator(replace(plan, problems=problems, eval_max_steps=limit), given)
     evaluator.check()
-    groups = populations(plan)
-    policies = [population.actors(learner) for population, learner in zip(groups, learners, strict=True)]
-    return evaluator.evaluate(groups, policies, episodes, seed, chosen)
+    policies = [group.policies(learner) for group, learner in zip(run.groups, learners, strict=True)]
+    return evaluator.evaluate(policies, episodes, seed, chosen)
 
 
 def _given(environment: Source | None, physics: str | None, limit: int | None) -> BatchEnvironment | None:

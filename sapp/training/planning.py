@@ -1,0 +1,192 @@
+"""From what is asked of ``sapp.train`` to a plan: members, phases and intervals, refused early where they cannot be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from sapp.algorithms import Algorithm
+from sapp.algorithms.registry import preset
+from sapp.core.errors import SappError
+from sapp.core.precision import resolved
+from sapp.data import Dataset, load
+from sapp.data.frames import FrameDataset
+from sapp.envs.data_check import compare
+from sapp.evaluation.online_evaluation import Evaluator
+from sapp.runs.members import Member, MemberId
+from sapp.runs.phases import Phase, plain_protocol, prepared, sa_protocol, total_steps
+from sapp.runs.plan import Plan
+from sapp.runs.problem import Problem
+from sapp.training.device_frames import frame_spec
+from sapp.training.population import STRIDE
+from sapp.training.upload import AnyDataset
+
+AlgorithmLike = Algorithm | str | Callable[[str], Algorithm | None]
+Algorithms = AlgorithmLike | Mapping[str, AlgorithmLike]
+DataLike = AnyDataset | str | Path
+Chosen = Callable[[MemberId], bool]
+
+
+def planned(
+    algorithms: Algorithms, data: DataLike | Sequence[DataLike], *, seeds: int | Sequence[int], steps: int,
+    phases: Sequence[Phase] | None, only: Chosen | None, eval_every: int | None, eval_episodes: int, eval_seed: int,
+    eval_max_steps: int | None, log_every: int, checkpoint_every: int | None, keep: int,
+) -> tuple[Plan, list[AnyDataset]]:  # fmt: skip
+    """The plan of a new run and its datasets; the arguments are those of ``sapp.train``."""
+    at_least(1, steps=steps, eval_episodes=eval_episodes, log_every=log_every, keep=keep)
+    at_least(1, **({} if eval_max_steps is None else {"eval_max_steps": eval_max_steps}))
+    at_least(0, eval_every=eval_every or 0, checkpoint_every=checkpoint_every or 0, eval_seed=eval_seed)
+    named = dict(algorithms) if isinstance(algorithms, Mapping) else {_name(algorithms): algorithms}
+    sources = [data] if isinstance(data, Dataset | FrameDataset | str | Path) else list(data)
+    datasets: list[AnyDataset] = [load(source) for source in sources]
+    if not named or not datasets:
+        raise SappError("nothing to train: give at least one algorithm and one dataset")
+    members = _members(named, datasets, _seeds(seeds), only)
+    if phases is None:
+        learns = any(member.algorithm.weights.learns for member in members)
+        phases = prepared(_preparation(members), sa_protocol(steps) if learns else plain_protocol(steps))
+    for member in members:
+        _check_network(member, datasets[member.dataset])
+    if total_steps(phases) < 1:
+        raise SappError("the phases have no steps: ask for at least one")
+    evaluations = a_twentieth(phases[-1].steps) if eval_every is None else eval_every
+    plan = Plan(
+        members=members,
+        problems=tuple(
+            Problem.of(dataset, None if isinstance(source, Dataset | FrameDataset) else _source(source))
+            for source, dataset in zip(sources, datasets, strict=True)
+        ),
+        phases=tuple(phases),
+        log_every=log_every,
+        checkpoint_every=checkpoint_every or evaluations or a_twentieth(phases[-1].steps),
+        eval_every=evaluations,
+        eval_episodes=eval_episodes,
+        eval_seed=eval_seed,
+        keep=keep,
+        eval_max_steps=eval_max_steps,
+    )
+    if evaluations:
+        evaluator = Evaluator(plan)
+        evaluator.check(advice="; or evaluate never (eval_every 0)")
+        _compare(evaluator, plan.problems, datasets)
+    return plan, datasets
+
+
+def _compare(evaluator: Evaluator, problems: Sequence[Problem], datasets: Sequence[AnyDataset]) -> None:
+    """Say what does not fit between data and environments before a step is made; refuse what cannot be right."""
+    for problem, dataset in zip(problems, datasets, strict=True):
+        if problem.environment is not None and isinstance(dataset, Dataset):
+            for line in compare(dataset, evaluator.environment(problem)):
+                print(f"{dataset.name}: {line}", file=sys.stderr)
+
+
+def stem(plan: Plan) -> str:
+    """What begins the name of a plan's folder."""
+    names = list(dict.fromkeys(member.name for member in plan.members))
+    algorithms = "+".join(names) if len(names) < 4 else f"{len(names)}-algorithms"
+    count = len(plan.problems)
+    return f"{algorithms}-{plan.problems[0].name if count == 1 else f'{count}-datasets'}".replace("/", "-")
+
+
+def at_least(least: float, **numbers: float) -> None:
+    """Refuse numbers that are smaller, by name."""
+    for name, value in numbers.items():
+        if value < least:
+            raise SappError(f"{name} is {value}: it must be at least {least}")
+
+
+def a_twentieth(steps: int) -> int:
+    """Steps between evaluations where nobody says: about a twentieth, in whole strides where it is more than one."""
+    every = max(1, steps // 20)
+    return every if every < STRIDE else -(-every // STRIDE) * STRIDE
+
+
+def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if not numbers or len(set(numbers)) != len(numbers) or min(numbers) < 0:
+        raise SappError(f"seeds {seeds!r}: give a count of at least 1, or distinct whole numbers from 0 up")
+    return numbers
+
+
+def _members(
+    named: Mapping[str, AlgorithmLike], datasets: Sequence[AnyDataset], seeds: Sequence[int], only: Chosen | None
+) -> tuple[Member, ...]:
+    members = tuple(
+        Member(name, algorithm, index, seed)
+        for name, chosen in named.items()
+        for index, dataset in enumerate(datasets)
+        if (algorithm := _resolve(chosen, dataset.name)) is not None
+        for seed in seeds
+        if only is None or only(MemberId(name, dataset.name, seed))
+    )
+    if not members:
+        raise SappError("nothing to train: every algorithm declined every dataset")
+    if len({(each.name, datasets[each.dataset].name, each.seed) for each in members}) != len(members):
+        raise SappError("two datasets have the same name: rename one (Dataset.name) so that members can be told apart")
+    for member in members:
+        _check_batch_size(member)
+        _check_actions(member, datasets[member.dataset])
+    return members
+
+
+def _resolve(chosen: AlgorithmLike, dataset: str) -> Algorithm | None:
+    if isinstance(chosen, str):
+        return resolved(preset(chosen, dataset))
+    algorithm = chosen(dataset) if callable(chosen) and not isinstance(chosen, Algorithm | type) else chosen
+    if algorithm is not None and not isinstance(algorithm, Algorithm):
+        name = getattr(algorithm, "__name__", repr(algorithm))
+        raise SappError(f"{name} is not an algorithm: give sapp.CQL(...), the name of a preset or one of your own")
+    return resolved(algorithm)
+
+
+def _preparation(members: Sequence[Member]) -> int:
+    """Updates before the algorithm proper, which must be as many for all: the others would learn meanwhile."""
+    longest = max(members, key=lambda member: member.algorithm.preparation)
+    shortest = min(members, key=lambda member: member.algorithm.preparation)
+    most, least = longest.algorithm.preparation, shortest.algorithm.preparation
+    if most != least:
+        raise SappError(
+            f"{longest.name} prepares itself for {most:,} updates and {shortest.name} for {least:,}, and the members "
+            "of a run take equal steps: train them in runs of their own, or set equal behaviour_steps"
+        )
+    return most
+
+
+def _check_batch_size(member: Member) -> None:
+    """Refuse an algorithm of one's own whose batches are empty."""
+    size = member.algorithm.batch_size
+    if not isinstance(size, int) or size < 1:
+        raise SappError(
+            f"{type(member.algorithm).__name__}: batch_size is {size!r}; it must be a whole number of 1 or more"
+        )
+
+
+def _check_actions(member: Member, dataset: AnyDataset) -> None:
+    """Refuse an algorithm for vectors on data of choices, and the other way round."""
+    wanted = bool(getattr(member.algorithm, "discrete_actions", False))
+    if wanted != dataset.discrete:
+        kind, other = ("discrete", "continuous") if dataset.discrete else ("continuous", "discrete")
+        use = "discrete-cql" if dataset.discrete else "cql, or give the number of actions (num_actions)"
+        name = type(member.algorithm).__name__
+        raise SappError(f"{dataset.name}: its actions are {kind}, {name} takes {other} ones; use {use}")
+
+
+def _check_network(member: Member, dataset: AnyDataset) -> None:
+    """Refuse a network for vectors on frames, or one for larger frames, before a folder is made for the run."""
+    if isinstance(dataset, FrameDataset):
+        jax.eval_shape(lambda key: member.algorithm.init(key, frame_spec(dataset)), jax.random.PRNGKey(0))
+
+
+def _name(algorithm: AlgorithmLike) -> str:
+    if isinstance(algorithm, str):
+        return algorithm
+    return type(algorithm).__name__ if isinstance(algorithm, Algorithm) else getattr(algorithm, "__name__", "algorithm")
+
+
+def _source(source: Any) -> str:
+    path = Path(str(source))
+    return str(path.resolve()) if path.exists() else str(source)
