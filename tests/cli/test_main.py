@@ -322,13 +322,8 @@ def test_data_show_convert_and_plot(tmp_path, capsys):
     table.write_text("\n".join(lines) + "\n")
     mapping = tmp_path / "map.toml"
     mapping.write_text(
-<<<<<<< HEAD
         'episode = "batch"\nlast_step = "drop"\ntime = "minute"\nobservation = ["temperature"]\naction = ["valve"]\n'
         'reward = "yield"\n'
-=======
-        'episode = "batch"\nlast_step = "drop"\ntime = "minute"\n'
-        'observation = ["temperature"]\naction = ["valve"]\nreward = "yield"\n'
->>>>>>> f1398a0 (Rows of studies name the metric as runs do now)
         "action_low = [0]\naction_high = [100]\n"
     )
     assert main(["data", "show", str(table), "--columns", str(mapping), "--plot", str(tmp_path / "plant.png")]) == 0
