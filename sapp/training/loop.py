@@ -59,8 +59,11 @@ def opened(run: Run, datasets: Sequence[AnyDataset], session: Session) -> Iterat
         populations = populations_of(plan, datasets, session.stream)
         for population in populations:
             stack.callback(population.close)
-        logged = (name for each in populations for phase in plan.phases for name in each.metric_names(phase))
-        logger = stack.enter_context(RunLogger(run.path, dict.fromkeys(logged), session.tensorboard))
+        logged: dict[str, None] = {}
+        for population in populations:
+            for phase in plan.phases:
+                logged |= dict.fromkeys(population.metric_names(phase))
+        logger = stack.enter_context(RunLogger(run.path, logged, session.tensorboard))
         logger.rewind(step)
         learners = learners or [population.init() for population in populations]
         evaluator = Evaluator(plan)

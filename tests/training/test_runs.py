@@ -237,14 +237,6 @@ def test_a_failure_after_the_first_checkpoint_keeps_the_run(
     assert_same_run(sapp.resume(tmp_path / "run", progress=False), straight)
 
 
-def test_default_folders_of_one_second_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(folders.time, "strftime", lambda _: "20260101-120000")
-    names = [str(folders.new_folder("cql-point")) for _ in range(3)]
-    assert names == [f"runs/cql-point-20260101-120000{end}" for end in ("", "-2", "-3")]
-    assert all(Path(name).is_dir() for name in names)
-
-
 def test_what_loading_did_is_said_when_training_starts(
     tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
