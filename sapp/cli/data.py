@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from sapp.cli import benchmark
 from sapp.cli.console import console, load, print_json
 from sapp.cli.options import SETTINGS, Columns, High, Home, Json, Limit, Low, Name, Source
 from sapp.core.errors import SappError
+
+if TYPE_CHECKING:
+    from sapp.data import Dataset
 
 data_app = typer.Typer(
     help="Look at datasets, check their physics, convert them.",
@@ -35,9 +38,12 @@ def check(
     """``sapp.data.check.check(source, columns)``."""
     from dataclasses import asdict
 
-    from sapp.data.check import check as look
+    from sapp.data.check import examine
+    from sapp.data.load import load_vectors
 
-    found = look(source, columns or None, environment=environment, max_episode_steps=limit)
+    data = load_vectors(source, columns=columns or None, environment=environment, max_episode_steps=limit)
+    found = examine(data)
+    found.findings[:0] = _against_environment(data)
     if json:
         print_json(asdict(found))
         return
@@ -48,7 +54,21 @@ def check(
             print(f"  - {line}")
     how = "".join(f" --map {word}" if "=" in word else f" --columns {word}" for word in columns or ())
     how += f" --environment {environment}" if environment else ""
+    how += f" --map max_episode_steps={limit}" if limit else ""
     print(f"Next: sapp train {found.algorithm} {source}{how} {found.plan}")
+
+
+def _against_environment(data: Dataset) -> list[str]:
+    """What does not fit between logs and the environment they name."""
+    if data.environment is None:
+        return []
+    from sapp.envs import make
+    from sapp.envs.data_check import compare
+
+    try:
+        return compare(data, make(data.environment, physics=data.physics, recorded=True))
+    except SappError as error:
+        return [str(error)]
 
 
 @data_app.command(

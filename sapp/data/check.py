@@ -52,7 +52,15 @@ def check(source: Any, columns: Given = None, **options: Any) -> Check:
         columns: what maps columns, see ``sapp.load``.
         options: further ones of ``sapp.load``.
     """
-    data = load_vectors(source, columns=columns, **options)
+    return examine(load_vectors(source, columns=columns, **options))
+
+
+def examine(data: Dataset) -> Check:
+    """Give an account of a dataset that is loaded.
+
+    Args:
+        data: whose observations are vectors.
+    """
     actions = f"{data.num_actions} discrete actions" if data.discrete else f"{data.action_size} action dimensions"
     summary = (
         f"{data.size:,} steps, {data.num_episodes:,} episodes ({int(data.terminal.sum()):,} end, "

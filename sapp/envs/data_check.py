@@ -22,9 +22,16 @@ def compare(data: Dataset, environment: BatchEnvironment) -> list[str]:
     """What does not fit between logs and environment, a sentence each; what cannot be right raises ``SappError``.
 
     Args:
-        data: of as many features and actions as the environment has.
-        environment: that it is said to be from.
+        data: the logs.
+        environment: that they are said to be from.
     """
+    mine = data.observation_size, data.action_size, data.num_actions
+    theirs = environment.observation_size, environment.action_size, environment.num_actions
+    if mine != theirs:
+        raise SappError(
+            f"{data.name}: has {_sizes(*mine)}, {environment.name} has {_sizes(*theirs)}; name the environment it is "
+            f"from"
+        )
     lines = [] if data.discrete else _actions(data, environment)
     return lines + _starts(data, environment)
 
@@ -86,6 +93,11 @@ def _starts(data: Dataset, environment: BatchEnvironment) -> list[str]:
         f"{theirs[:, i].mean():.3g} ± {theirs[:, i].std():.2g} there): are they standardised, in other units, or from "
         f"another task? A policy sees the environment's own observations when it plays"
     ]
+
+
+def _sizes(observations: int, actions: int, discrete: int | None) -> str:
+    kind = f"{actions} values in an action" if discrete is None else f"{discrete} discrete actions"
+    return f"{observations} values in an observation and {kind}"
 
 
 def _range(low: np.ndarray, high: np.ndarray) -> str:

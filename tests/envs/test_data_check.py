@@ -73,5 +73,7 @@ def test_observations_that_were_standardised_are_noticed(steps: dict[str, Any], 
 
 def test_choices_cannot_be_stretched(steps: dict[str, Any], pendulum: BatchEnvironment) -> None:
     data = logged(steps, action=np.zeros(150, int), num_actions=2)
+    with pytest.raises(SappError, match=r"2 discrete actions, Pendulum-v1 has .* 1 values in an action; name the"):
+        compare(data, pendulum)
     with pytest.raises(SappError, match="cannot be stretched to them"):
         stretched(data, pendulum)
