@@ -150,9 +150,11 @@ def _one(
     relative = (interval.high - interval.low) / max(spread, 1e-12)
     reasons = _reasons(limits, settings, episodes, off_data, outside, drift, horizons, relative)
     if not low - slack <= interval.estimate * gain <= high + slack:
+        reaches = interval.low * gain <= high and interval.high * gain >= low
         reasons.append(
             Reason(
-                Verdict.REFUSED, f"the estimate, {interval.estimate:.3g} per step, is impossible for these rewards",
+                Verdict.DOUBTFUL if reaches else Verdict.REFUSED,
+                f"the estimate, {interval.estimate:.3g} per step, is impossible for these rewards",
                 "more fit steps, or more logs of such policies",
             )
         )  # fmt: skip

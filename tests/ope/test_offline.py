@@ -212,6 +212,11 @@ def test_an_impossible_estimate_is_refused(task: Task) -> None:
     beyond = verdict(rewards[1] - rewards[0] + 1.0)
     assert beyond.verdict == Verdict.REFUSED
     assert "impossible for these rewards" in " ".join(map(str, beyond.reasons))
+    # one that is beyond by less than it is uncertain is doubtful, not refused
+    wide = values["dr"].point + (rewards[1] - rewards[0]) * np.random.default_rng(0).normal(size=(500, 1))
+    point = np.array([rewards[1] + 0.1 * (rewards[1] - rewards[0])])
+    unsure = diagnose(fitted, values | {"dr": Values(point, wide)}, np.zeros(1), rewards, 1e3, None)[0]
+    assert unsure.verdict == Verdict.DOUBTFUL
 
 
 def test_too_few_episodes_are_refused(task: Task) -> None:
