@@ -31,8 +31,9 @@ With --algorithm dqn, ENV is an Atari game such as ALE/Pong-v5 (or catch), and t
 that was played in DQN-Replay's own layout, the network at the end and metrics.csv. DQN's hyper-parameters are options
 too: --lr 2.5e-4 --optimiser rmsprop.
 
-With --policy nothing is learned: a game is played by a policy that is there already (an npz file, the folder of an
-online DQN, or of a training run on frames) with as many steps at each --epsilon, and logged in the same layout.
+With --policy nothing is learned: any environment is played by a policy that is there already (uniform, an npz file, or
+the folder of a training run; for images also that of an online DQN) with as many steps at each --epsilon. Games are
+logged in DQN-Replay's layout, everything else goes into data.npz, or into a Minari dataset with --minari.
 
 \b
 Examples:
@@ -40,6 +41,7 @@ Examples:
   sapp collect hopper --steps 1_000_000 --seeds 3
   sapp collect ALE/Pong-v5 --algorithm dqn --steps 1_000_000
   sapp collect ALE/Pong-v5 --policy runs/dqn-pong --epsilon 0.01,0.1,0.3,1 --steps 500_000
+  sapp collect CartPole-v1 --policy uniform --steps 20_000 --minari cartpole/random-v0
   sapp collect --resume runs/pendulum
 """
 
@@ -61,11 +63,17 @@ def collect(
         str, typer.Option("--epsilon-decay", help="dqn: steps over which random actions fall from 1 to 0.01.")
     ] = "250_000",
     policy: Annotated[
-        Path | None, typer.Option("--policy", help="Play this policy of frames instead: a file or a folder.")
+        Path | None, typer.Option("--policy", help="Play this policy instead: uniform, a file, or a run's folder.")
     ] = None,
     epsilon: Annotated[
-        str, typer.Option("--epsilon", help="With --policy: chance of a random action; several share the steps.")
-    ] = "0.01",
+        str | None,
+        typer.Option(
+            "--epsilon", help="With --policy: chance of a random action [images: 0.01]; several share the steps."
+        ),
+    ] = None,
+    minari: Annotated[
+        str | None, typer.Option("--minari", help="With --policy: write a Minari dataset of this id.")
+    ] = None,
     temperature: Annotated[
         float, typer.Option("--temperature", help="With --policy: of a file's softmax; lower is more decided.")
     ] = 1.0,
@@ -94,7 +102,11 @@ def collect(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")] = False,
 ) -> None:
     """``sapp.collect.train(environments, ...)``, then ``evaluate_snapshots`` and ``save_datasets``."""
-    environments, changes = split_options(words or [])
+    from sapp.data.environment_names import typed_environment
+    from sapp.envs import is_frames
+
+    named, changes = split_options(words or [])
+    environments = [typed_environment(name) for name in named]
     if resume is None and not environments:
         raise SappError("collect needs an environment, as in: sapp collect hopper --steps 100_000")
     if resume is not None and (environments or changes):
@@ -104,11 +116,19 @@ def collect(
         if resume is not None or changes:
             raise SappError("--policy learns nothing: leave --resume and hyper-parameters out")
         given: dict[str, Any] = {
-            "steps": whole_number("--steps", steps), "epsilon": _chances(epsilon), "temperature": temperature,
-            "rows": rows or 64, "threads": threads,
+            "steps": whole_number("--steps", steps), "rows": rows or 64,
+            "epsilon": None if epsilon is None else _chances(epsilon),
         }  # fmt: skip
-        _play_given(_runs(environments, parse_seeds(seeds), out), policy, given, quiet)
+        places = _runs(environments, parse_seeds(seeds), out)
+        if any(is_frames(name) for name in environments):
+            if minari is not None:
+                raise SappError("--minari is for environments whose observations are vectors")
+            _play_given(places, policy, given | {"temperature": temperature, "threads": threads}, quiet)
+        else:
+            _record_given(places, policy, given | {"max_episode_steps": limit}, minari, quiet)
         return
+    if minari is not None:
+        raise SappError("--minari is for what a given policy plays: add --policy, such as --policy uniform")
     if algorithm not in ("sac", "dqn"):
         raise SappError(f"--algorithm {algorithm!r} is unknown: use sac, or dqn for images")
     if algorithm == "dqn":
@@ -129,7 +149,6 @@ def collect(
 
     from sapp.algorithms.sac import SAC
     from sapp.collect import online_training as online
-    from sapp.envs import is_frames
 
     if images := [name for name in environments if is_frames(name)]:
         raise SappError(f"{images[0]} has images for observations and discrete actions: add --algorithm dqn")
@@ -205,7 +224,8 @@ def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], 
     from sapp.runs.progress import Silent, Terminal
 
     if other := [environment for environment, *_ in places if not is_frames(environment)]:
-        raise SappError(f"{other[0]} has no frames: --policy is for image games such as ALE/Pong-v5")
+        raise SappError(f"{other[0]} has no frames and {places[0][0]} may: record them one by one")
+    options["epsilon"] = 0.01 if options["epsilon"] is None else options["epsilon"]
     steps = options["steps"]
     for environment, seed, folder in places:
         with Silent() if quiet else Terminal(steps, 1) as view:
@@ -215,6 +235,30 @@ def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], 
 
             log = log_given(environment, policy, seed=seed, out=folder, progress=show, **options)
         print(f"Data: {log}")
+
+
+def _record_given(
+    places: Sequence[Place], policy: Path, options: dict[str, Any], minari: str | None, quiet: bool
+) -> None:
+    """``sapp.collect.given_vectors.record(environment, policy, ...)`` at each place, as a file or a Minari dataset."""
+    from sapp.collect.given_vectors import record
+    from sapp.collect.minari_export import save_minari
+    from sapp.data import save_npz
+    from sapp.training.loop import new_folder
+
+    if minari is not None and len(places) > 1:
+        raise SappError("--minari names one dataset: give one environment and one seed")
+    options["epsilon"] = options["epsilon"] or 0.0
+    for environment, seed, folder in places:
+        data = record(environment, policy, seed=seed, name=f"{environment}-{policy.name}", **options)
+        if minari is not None:
+            print(f"Data: {save_minari(data, minari)}")
+        else:
+            out = folder if folder is not None else new_folder(f"given-{environment.replace('/', '-')}")
+            out.mkdir(parents=True, exist_ok=True)
+            print(f"Data: {save_npz(data, out / 'data.npz')}")
+        if not quiet:
+            print(f"{data.size:,} transitions, {data.num_episodes:,} episodes, return {data.episode_returns.mean():.1f}")
 
 
 def _chances(text: str) -> list[float] | float:

@@ -127,7 +127,7 @@ class OnlineRun:
             )
         made: list[Path] = []
         try:
-            places = {name: make(name, max_episode_steps=plan.max_episode_steps) for name in plan.environments}
+            places = {name: make(name, max_episode_steps=plan.max_episode_steps, recorded=True) for name in plan.environments}
             for environment, seed in plan.members:
                 place = places[environment]
                 made.append(path / BUFFERS / _buffer_name(environment, seed))
@@ -151,7 +151,7 @@ class OnlineRun:
     def environment(self, name: str) -> BatchEnvironment:
         """One of the run's environments, made on first use."""
         if name not in self._environments:
-            self._environments[name] = make(name, max_episode_steps=self.plan.max_episode_steps)
+            self._environments[name] = make(name, max_episode_steps=self.plan.max_episode_steps, recorded=True)
         return self._environments[name]
 
     def log(self, environment: str, seed: int) -> Log:

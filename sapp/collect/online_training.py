@@ -265,7 +265,13 @@ class _Loop:
 
 
 def _make(name: str, threads: int, max_episode_steps: int | None) -> BatchEnvironment:
-    return make(name, threads=threads, max_episode_steps=max_episode_steps)
+    env = make(name, threads=threads, max_episode_steps=max_episode_steps, recorded=True)
+    if env.num_actions is not None:
+        raise SappError(
+            f"{name} has {env.num_actions} discrete actions, SAC learns real-valued ones; record a given policy "
+            f"instead: sapp collect {name} --policy uniform"
+        )
+    return env
 
 
 def _crossed(step: int, chunk: int, every: int) -> bool:

@@ -1,0 +1,129 @@
+"""What a new user brings: each environment is collected, saved, loaded, trained on and played."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import sapp
+from sapp.algorithms import DiscreteCQL, MLPScores
+from sapp.collect.given_vectors import record
+from sapp.core.errors import SappError
+
+TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
+
+
+class Corridor(gymnasium.Env):
+    """Walk five cells to the door; an action is (left or right, slow or fast), an observation a Dict."""
+
+    observation_space = spaces.Dict({"cell": spaces.Discrete(6), "light": spaces.Box(0, 1, (1,), np.float32)})
+    action_space = spaces.MultiDiscrete([2, 2])
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        self.cell = int(self.np_random.integers(3))
+        return self._seen(), {}
+
+    def _seen(self) -> Any:
+        return {"cell": self.cell, "light": np.float32([self.cell / 5])}
+
+    def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool, dict]:
+        move = (1 if action[0] else -1) * (2 if action[1] else 1)
+        self.cell = int(np.clip(self.cell + move, 0, 5))
+        return self._seen(), -1.0, self.cell == 5, False, {}
+
+
+@pytest.mark.usefixtures("long_training")
+def test_cartpole_through_minari_is_solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("minari")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+
+    def lean(seen: np.ndarray) -> np.ndarray:
+        return (seen[:, 2] + 0.5 * seen[:, 3] > 0).astype(int)
+
+    logs = record("CartPole-v1", lean, steps=8_000, epsilon=0.6)
+    assert logs.episode_returns.mean() < 150
+    sapp.save_minari(logs, "cartpole/mediocre-v0")
+    algorithm = DiscreteCQL(alpha=2.0, lr=1e-3, target_every=40, network=MLPScores((64, 64)))
+    data = sapp.load("minari:cartpole/mediocre-v0")
+    run = sapp.train(algorithm, data, seeds=2, steps=4_000, out=tmp_path / "run", eval_every=0, progress=False)
+    assert np.mean([one.returns.mean() for one in run.evaluate(episodes=20, seed=5)]) >= 475
+
+
+@pytest.mark.usefixtures("long_training")
+def test_an_object_with_dict_observations_and_two_part_actions_is_solved(tmp_path: Path) -> None:
+    data = record(Corridor, steps=3_000, max_episode_steps=30)
+    assert (data.num_actions, data.observation_size, data.environment) == (4, 7, None)
+    run = sapp.train(
+        DiscreteCQL(alpha=0.1, lr=3e-3, target_every=20, network=MLPScores((32,))), data, steps=1_500,
+        out=tmp_path / "run", eval_every=0, progress=False,
+    )  # fmt: skip
+    (found,) = run.evaluate(Corridor(), episodes=12, max_episode_steps=30)
+    assert found.returns.min() >= -3
+    with pytest.raises(SappError, match="no environment is known"):
+        run.evaluate(episodes=1)
+    with pytest.raises(SappError, match="7 values in an observation and 4 discrete actions, environment 'CartPole-v1'"):
+        run.evaluate("CartPole-v1", episodes=1)
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", TAXI, "PointMaze_UMaze-v3"])
+def test_others_are_collected_trained_on_and_played(name: str, tmp_path: Path) -> None:
+    algorithm = "discrete-bc"
+    policy: Any = "uniform"
+    if "Maze" in name:
+        pytest.importorskip("gymnasium_robotics")
+        algorithm = "td3bc"
+
+        def policy(seen: np.ndarray) -> np.ndarray:
+            """Towards the goal: flattened observations are (where, goal, where and velocity)."""
+            return np.clip(5 * (seen[:, 2:4] - seen[:, :2]) - seen[:, 6:], -1, 1)
+
+    data = record(name, policy, steps=400, epsilon=0.1 if callable(policy) else 0.0)
+    assert data.environment == name
+    run = sapp.train(algorithm, data, steps=3, out=tmp_path / "run", eval_every=3, eval_episodes=2, progress=False)
+    (row,) = run.evaluations()
+    (found,) = run.evaluate(episodes=2)
+    assert float(row["return_mean"]) == pytest.approx(found.returns.mean(), rel=1e-4)
+
+
+def test_a_function_is_evaluated_as_a_policy() -> None:
+    (found,) = sapp.evaluate(lambda seen: np.full(len(seen), 3), Corridor, episodes=6, max_episode_steps=30)
+    assert set(found.returns) <= {-3.0, -2.0}
+    assert (found.returns == -found.lengths).all()
+    with pytest.raises(SappError, match="needs an environment"):
+        sapp.evaluate(lambda seen: seen)
+
+
+def test_a_stranger_s_file_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dataset and a run folder that name module:Id must not run that module; the user's own word may."""
+    text = (
+        "import pathlib, gymnasium\n"
+        "pathlib.Path(__file__).with_name('ran').touch()\n"
+        "gymnasium.register('Foreign-v0', 'gymnasium.envs.classic_control:CartPoleEnv', max_episode_steps=9)\n"
+    )
+    (tmp_path / "foreign.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    data = record("CartPole-v1", steps=100)
+    path = sapp.save_npz(sapp.load(data, name="theirs"), tmp_path / "theirs.npz")
+    with np.load(path) as arrays:
+        held = {key: arrays[key] for key in arrays.files}
+    held["sapp_dataset"] = np.array(str(held["sapp_dataset"]).replace("CartPole-v1", "foreign:Foreign-v0"))
+    np.savez(path, **held)
+    with pytest.raises(SappError, match="'foreign:Foreign-v0' comes from a file"):
+        sapp.train("discrete-bc", path, steps=2, out=tmp_path / "run", progress=False)
+    run = sapp.train("discrete-bc", path, steps=2, out=tmp_path / "run", eval_every=0, progress=False)
+    with pytest.raises(SappError, match="comes from a file"):
+        run.evaluate(episodes=1)
+    assert not (tmp_path / "ran").exists()
+    try:
+        assert run.evaluate("foreign:Foreign-v0", episodes=1)[0].lengths[0] <= 9
+        assert (tmp_path / "ran").exists()
+    finally:
+        sys.modules.pop("foreign", None)
+        gymnasium.registry.pop("Foreign-v0", None)
