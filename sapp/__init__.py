@@ -62,7 +62,8 @@ _HOME = {
     "save_npz": "sapp.data",
     "save_minari": "sapp.collect.minari_export",
     "Phase": "sapp.runs.phases",
-    "Run": "sapp.runs.run",
+    "Run": "sapp.evaluation.run_evaluation",
+    "evaluate": "sapp.evaluation.run_evaluation",
     "resume": "sapp.training.train",
     "sa_protocol": "sapp.runs.phases",
     "train": "sapp.training.train",
@@ -97,9 +98,10 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.data import FrameDataset as FrameDataset
     from sapp.data import save_npz as save_npz
     from sapp.data.load import load as load
+    from sapp.evaluation.run_evaluation import Run as Run
+    from sapp.evaluation.run_evaluation import evaluate as evaluate
     from sapp.runs.phases import Phase as Phase
     from sapp.runs.phases import sa_protocol as sa_protocol
-    from sapp.runs.run import Run as Run
     from sapp.training.train import resume as resume
     from sapp.training.train import train as train
     from sapp.weights import Clip as Clip

@@ -244,7 +244,7 @@ def _record_given(
     from sapp.collect.given_vectors import record
     from sapp.collect.minari_export import save_minari
     from sapp.data import save_npz
-    from sapp.training.loop import new_folder
+    from sapp.runs.folders import new_folder
 
     if minari is not None and len(places) > 1:
         raise SappError("--minari names one dataset: give one environment and one seed")
@@ -258,7 +258,8 @@ def _record_given(
             out.mkdir(parents=True, exist_ok=True)
             print(f"Data: {save_npz(data, out / 'data.npz')}")
         if not quiet:
-            print(f"{data.size:,} transitions, {data.num_episodes:,} episodes, return {data.episode_returns.mean():.1f}")
+            mean = data.episode_returns.mean()
+            print(f"{data.size:,} transitions, {data.num_episodes:,} episodes, return {mean:.1f}")
 
 
 def _chances(text: str) -> list[float] | float:

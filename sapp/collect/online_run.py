@@ -127,7 +127,9 @@ class OnlineRun:
             )
         made: list[Path] = []
         try:
-            places = {name: make(name, max_episode_steps=plan.max_episode_steps, recorded=True) for name in plan.environments}
+            places = {
+                name: make(name, max_episode_steps=plan.max_episode_steps, recorded=True) for name in plan.environments
+            }
             for environment, seed in plan.members:
                 place = places[environment]
                 made.append(path / BUFFERS / _buffer_name(environment, seed))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +73,7 @@ class Run:
             raise SappError(f"{path}: holds checkpoints but no {CONFIG}; restore it or choose another --out")
 
     @classmethod
-    def create(cls, path: Path, plan: Plan) -> Run:
+    def create(cls, path: Path, plan: Plan) -> Self:
         """Write config.json: from here on the folder is a run, so all else that it starts with is there already."""
         write_text(path / CONFIG, json.dumps(plan.to_json(), indent=2, ensure_ascii=False) + "\n")
         return cls(path)

@@ -11,13 +11,15 @@ from sapp.core.errors import SappError
 from sapp.data import load, save_npz
 from sapp.data.frames import FrameDataset
 from sapp.data.loaders.frame_files import save_frames
+from sapp.evaluation.run_evaluation import Run
+from sapp.runs import run as folders
 from sapp.runs.folders import DATA, claimed, locked
 from sapp.runs.learners import Learner
 from sapp.runs.logger import board_writer
 from sapp.runs.phases import Phase
 from sapp.runs.plan import Plan
 from sapp.runs.problem import Problem
-from sapp.runs.run import Run, save_checkpoint
+from sapp.runs.run import save_checkpoint
 from sapp.training.fork import fork
 from sapp.training.loop import Session, opened
 from sapp.training.planning import Algorithms, Chosen, DataLike, planned, stem
@@ -32,7 +34,7 @@ def train(
     steps: int = 1_000_000,
     phases: Sequence[Phase] | None = None,
     out: str | Path | None = None,
-    start_from: str | Path | Run | None = None,
+    start_from: str | Path | folders.Run | None = None,
     only: Chosen | None = None,
     eval_every: int | None = None,
     eval_episodes: int = 10,
@@ -84,7 +86,7 @@ def train(
         eval_episodes=eval_episodes, eval_seed=eval_seed, eval_max_steps=eval_max_steps, log_every=log_every,
         checkpoint_every=checkpoint_every, keep=keep,
     )  # fmt: skip
-    source = start_from if isinstance(start_from, Run) or start_from is None else Run(start_from)
+    source = start_from if isinstance(start_from, folders.Run) or start_from is None else Run(start_from)
     forked = None if source is None else fork(plan, source, [spec(dataset) for dataset in datasets])
     if tensorboard:
         board_writer()
@@ -161,12 +163,12 @@ def _copy(folder: Path, problem: Problem) -> Path:
     return folder / DATA / f"{problem.fingerprint[:16]}{'.npz' if problem.frame is None else ''}"
 
 
-def datasets_of(run: Run) -> list[AnyDataset]:
+def datasets_of(run: folders.Run) -> list[AnyDataset]:
     """What a run was trained on, loaded from where it was."""
     return [_reload(run, problem) for problem in run.plan.problems]
 
 
-def _reload(run: Run, problem: Problem) -> AnyDataset:
+def _reload(run: folders.Run, problem: Problem) -> AnyDataset:
     try:
         return load(problem.source if problem.source is not None else _copy(run.path, problem))
     except SappError as error:

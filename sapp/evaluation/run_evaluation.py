@@ -1,0 +1,86 @@
+"""Runs and policies that are asked what they earn: ``run.evaluate(...)`` and ``sapp.evaluate(...)``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sapp.core.errors import SappError
+from sapp.evaluation.online_evaluation import Evaluation, play
+from sapp.evaluation.rollouts import evaluate_one
+from sapp.runs import run as folders
+
+if TYPE_CHECKING:
+    from sapp.envs.gymnasium_batch import Source
+
+
+class Run(folders.Run):
+    """A run folder, finished or not, whose policies can be played."""
+
+    def evaluate(
+        self,
+        env: Source | None = None,
+        *,
+        episodes: int = 10,
+        seed: int = 0,
+        members: Sequence[int | str] | None = None,
+        physics: str | None = None,
+        max_episode_steps: int | None = None,
+    ) -> list[Evaluation]:
+        """Play the newest checkpoint of the members, all from the same start states; one ``Evaluation`` per member.
+
+        Args:
+            env: in place of the environment that the data name: a name ("CartPole-v1", "module:Id"), an environment, or
+                a function that makes one.
+            episodes: per member.
+            seed: of the start states.
+            members: names or indices (default: all).
+            physics: "d4rl" or "v4", for hopper, halfcheetah and walker2d.
+            max_episode_steps: the time limit, for environments without one.
+        """
+        return play(
+            self, episodes=episodes, seed=seed, members=members, environment=env, physics=physics,
+            max_episode_steps=max_episode_steps,
+        )  # fmt: skip
+
+
+def evaluate(
+    policy: folders.Run | str | Path | Callable[[np.ndarray], Any],
+    env: Source | None = None,
+    *,
+    episodes: int = 10,
+    seed: int = 0,
+    physics: str | None = None,
+    max_episode_steps: int | None = None,
+) -> list[Evaluation]:
+    """Play a run's policies, or a policy of your own, for whole episodes.
+
+    Args:
+        policy: a run, its folder, or a function from observations [n, O] to actions [n, A], or to numbers of discrete
+            actions [n].
+        env: see ``Run.evaluate``; a function needs one.
+        episodes: per policy.
+        seed: of the start states: two policies with one seed start alike.
+        physics: see ``Run.evaluate``.
+        max_episode_steps: see ``Run.evaluate``.
+    """
+    if isinstance(policy, str | Path):
+        policy = Run(policy)
+    if isinstance(policy, folders.Run):
+        return play(
+            policy, episodes=episodes, seed=seed, environment=env, physics=physics, max_episode_steps=max_episode_steps
+        )
+    if env is None:
+        raise SappError("a policy of your own needs an environment to play in: sapp.evaluate(policy, env)")
+    from sapp.data.normalised_scores import base_name, normalized_score
+    from sapp.envs import is_frames, make
+
+    if isinstance(env, str) and is_frames(env):
+        raise SappError(f"{env} has images for observations; see sapp.envs.frames.play")
+    place = make(env, physics=physics, max_episode_steps=max_episode_steps)
+    found = evaluate_one(policy, place, episodes, seed)
+    known = base_name(place.name)
+    return [Evaluation(0, found.returns, found.lengths, normalized_score(known, found.returns) if known else None)]
