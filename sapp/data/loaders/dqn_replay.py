@@ -94,14 +94,9 @@ def load_dqn_replay(
     meta = _meta(root)
     stack = int(stack or meta.get("stack") or 4)
     quota = _quota(root, fraction, per_shard, take)
-    parts = [_Shard.open(root, number) for number in (numbers if shards is None else shards)]
-    for part in parts:
-        if part.frame_shape != parts[0].frame_shape:
-            raise SappError(
-                f"{root}: frames are {parts[0].frame_shape} in shard {parts[0].number} but {part.frame_shape} in "
-                f"shard {part.number}; they belong to different logs"
-            )
-        if quota is not None:
+    parts = _open(root, numbers if shards is None else shards)
+    if quota is not None:
+        for part in parts:
             part.select(quota, take, seed)
     zeros = meta.get("padded", padded) if padded is None else padded
     zeros = parts[0].looks_padded(stack) if zeros is None else zeros
@@ -138,6 +133,18 @@ def load_dqn_replay(
                     writer.append(*block)
             return writer.close()
     return _in_memory(root, parts, pad, chosen)
+
+
+def _open(root: Path, numbers: Sequence[int]) -> list[_Shard]:
+    """Shards whose frames are of one shape."""
+    parts = [_Shard.open(root, number) for number in numbers]
+    for part in parts:
+        if part.frame_shape != parts[0].frame_shape:
+            raise SappError(
+                f"{root}: frames are {parts[0].frame_shape} in shard {parts[0].number} but {part.frame_shape} in "
+                f"shard {part.number}; they belong to different logs"
+            )
+    return parts
 
 
 def _in_memory(root: Path, parts: Sequence[_Shard], pad: int, chosen: Mapping[str, Any]) -> FrameDataset:
