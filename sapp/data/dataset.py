@@ -101,32 +101,15 @@ class Dataset(Episodes):
 
     @classmethod
     def from_arrays(
-        cls,
-        observation: ArrayLike,
-        action: ArrayLike,
-        reward: ArrayLike,
-        terminal: ArrayLike,
-        *,
-        next_observation: ArrayLike | None = None,
-        timeout: ArrayLike | None = None,
-        episode: ArrayLike | None = None,
-        holes: ArrayLike | None = None,
-        max_episode_steps: int | None = None,
-        old_done: bool = False,
-        last_step: str | None = None,
-        tolerance: float = 1e-5,
-        name: str = "dataset",
-        environment: str | None = None,
-        physics: str | None = None,
-        action_low: ArrayLike = -1.0,
-        action_high: ArrayLike = 1.0,
-        provenance: Mapping[str, Any] | None = None,
-        extras: Mapping[str, ArrayLike] | None = None,
-        source: str | None = None,
-        num_actions: int | None = None,
-        action_labels: Sequence[str] | None = None,
-        ledger: Ledger | None = None,
-    ) -> Dataset:
+        cls, observation: ArrayLike, action: ArrayLike, reward: ArrayLike, terminal: ArrayLike, *,
+        next_observation: ArrayLike | None = None, timeout: ArrayLike | None = None,
+        episode: ArrayLike | None = None, holes: ArrayLike | None = None, max_episode_steps: int | None = None,
+        old_done: bool = False, last_step: str | None = None, tolerance: float = 1e-5, name: str = "dataset",
+        environment: str | None = None, physics: str | None = None, action_low: ArrayLike = -1.0,
+        action_high: ArrayLike = 1.0, provenance: Mapping[str, Any] | None = None,
+        extras: Mapping[str, ArrayLike] | None = None, source: str | None = None, num_actions: int | None = None,
+        action_labels: Sequence[str] | None = None, ledger: Ledger | None = None,
+    ) -> Dataset:  # fmt: skip
         """Build a dataset from arrays as real files have them.
 
         Rewards and flags may be (N,) or (N, 1); any numeric dtype is taken; flags may be bool, integer or float 0/1.
@@ -174,10 +157,9 @@ class Dataset(Episodes):
         found = checks.checked(given, extras or {}, num_actions, action_labels, action_low, action_high, where)
         notes = dict(provenance or {})
         if ledger is None:
-            known = notes.get("ledger")
-            ledger = Ledger(len(found.arrays["reward"])) if known is None else Ledger.from_json(known)
-        more = {key: np.asarray(value) for key, value in (extras or {}).items()}
-        steps = Steps(found.arrays, more, where, ledger)
+            rows = len(found.arrays["reward"])
+            ledger = Ledger.from_json(notes["ledger"]) if "ledger" in notes else Ledger(rows)
+        steps = Steps(found.arrays, {key: np.asarray(value) for key, value in (extras or {}).items()}, where, ledger)
         if episode is not None:
             steps.episode = steps.per_row("episode", episode)
         if holes is not None:

@@ -102,12 +102,9 @@ def load_dqn_replay(
     zeros = parts[0].looks_padded(stack) if zeros is None else zeros
     counted = num_actions or meta.get("num_actions")
     notes: dict[str, Any] = {
-        "loader": "dqn-replay",
-        "source": str(folder),
-        "shards": [part.number for part in parts],
-        "rows_read": sum(len(part.rows) for part in parts),
-        "padded": bool(zeros),
-    }
+        "loader": "dqn-replay", "source": str(folder), "shards": [part.number for part in parts],
+        "rows_read": sum(len(part.rows) for part in parts), "padded": bool(zeros),
+    }  # fmt: skip
     if quota is not None:
         notes |= {"fraction": fraction, "per_shard": per_shard, "take": take, "seed": seed}
     if counted is None:
@@ -116,8 +113,7 @@ def load_dqn_replay(
     if "provenance" in meta:
         notes["made"] = meta["provenance"]
     chosen: dict[str, Any] = {
-        "num_actions": int(counted),
-        "stack": stack,
+        **{"num_actions": int(counted), "stack": stack},
         "name": name or meta.get("name") or root.name,
         "environment": environment or meta.get("environment"),
         "provenance": notes,
