@@ -62,11 +62,7 @@ def files(folder: str) -> list[Path]:
     return sorted((ROOT / folder).rglob("*.py"))
 
 
-@pytest.mark.parametrize(
-    "package",
-    [pytest.param(name, marks=[pytest.mark.xfail(reason="runs still import training")] if name == "runs" else [])
-     for name in LAYERS],
-)  # fmt: skip
+@pytest.mark.parametrize("package", LAYERS)
 def test_imports_go_down(package: str) -> None:
     upward = [
         f"{found.where}: {found.module}"

@@ -86,6 +86,10 @@ def experiment(
     address: Annotated[
         str | None, typer.Option("--address", help="Of the Ray cluster; default: the one found, or a new local one.")
     ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option("--time-limit", help="Seconds, shared out among the jobs; the same command goes on afterwards."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """``sapp.experiments.driver.run_experiment(...)`` (or ``on_ray.run_on_ray``), then ``sapp.report.report(...)``."""
@@ -95,6 +99,8 @@ def experiment(
         check_precision(precision)
     if on not in ("local", "ray") or (address is not None and on != "ray"):
         raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
+    if time_limit is not None and (on != "local" or time_limit <= 0):
+        raise SappError(f"--time-limit {time_limit:g}: give seconds above 0, and only with --on local")
     if on == "ray" and name.endswith(".py"):
         raise SappError(f"--on ray: other machines cannot import {name}; an experiment from a file runs on this one")
     if data is not None and scale == "smoke":
@@ -115,7 +121,7 @@ def experiment(
 
             run_on_ray(grid, folder, path, data=data, address=address)
         else:
-            run_experiment(grid, folder, path, data=data, progress=not quiet)
+            run_experiment(grid, folder, path, data=data, progress=not quiet, time_limit=time_limit)
     finally:
         # also after a failed job: what is there can be looked at
         if path.is_file() and _holds_runs(path):

@@ -10,12 +10,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import sapp
-from sapp.core.errors import Interrupted, SappError
+from sapp.core.errors import Interrupted, SappError, TimeLimitReached
 from sapp.core.files import write_text
 from sapp.data import Dataset
 from sapp.data.frames import FrameDataset
@@ -31,6 +32,21 @@ from sapp.runs.run import Run
 TIMINGS = ("job", "variants", "members", "steps", "seconds", "device")
 
 
+class Clock:
+    """Shares what is left of a time limit out among the jobs still to come, by their sizes."""
+
+    def __init__(self, seconds: float | None, sizes: Sequence[int]) -> None:
+        self._end = None if seconds is None else time.monotonic() + seconds
+        self._sizes = list(sizes)
+
+    def share(self) -> float | None:
+        """Seconds for the next job; None without a limit."""
+        size, coming = self._sizes.pop(0), sum(self._sizes)
+        if self._end is None:
+            return None
+        return max(0.0, self._end - time.monotonic()) * size / (size + coming)
+
+
 def run_experiment(
     grid: Grid,
     out: str | Path,
@@ -38,6 +54,7 @@ def run_experiment(
     *,
     data: Path | None = None,
     progress: bool = True,
+    time_limit: float | None = None,
     say: Callable[[str], None] = print,
 ) -> Store:
     """Train what the store lacks of a grid, one job after another, and return the store.
@@ -48,20 +65,30 @@ def run_experiment(
         store: the results store (default: ``OUT/results.sqlite``).
         data: folder with files of the datasets, in place of finding them by name.
         progress: show a progress bar per job.
+        time_limit: seconds, shared out among the jobs by their members; a job whose share is over is saved, the next
+            begins, and the same call goes on with what is unfinished.
         say: where to report what is done.
     """
     out = Path(out)
     path = Path(store) if store is not None else out / "results.sqlite"
     failures: list[str] = []
+    stopped: list[str] = []
+    jobs = list(grid.jobs())
+    clock = Clock(time_limit, [len(names) * len(family.variants) for names, family in jobs])
     with locked(path):
         found = Store(path, create=True)
         loaded: tuple[tuple[str, ...], list[Dataset | FrameDataset]] = ((), [])
-        for names, family in grid.jobs():
+        for names, family in jobs:
+            share = clock.share()
             if loaded[0] != names:
                 loaded = names, []  # let go of one environment's data before loading the next
                 loaded = names, load_datasets(grid, names, data)
             try:
-                finished = train_job(grid, family, loaded[1], out, found.known(), progress, say)
+                finished = train_job(grid, family, loaded[1], out, found.known(), progress, say, share)
+            except TimeLimitReached:
+                stopped.append(family.name)
+                say(f"{family.name}: its share of the time is over; everything is saved")
+                continue
             except Interrupted:
                 raise Interrupted("interrupted; everything is saved. Give the same command again to go on") from None
             except SappError as error:
@@ -70,9 +97,9 @@ def run_experiment(
                 continue
             keep(found, finished)
     if failures:
-        raise SappError(
-            f"{len(failures)} of {len(list(grid.jobs()))} jobs failed, the others are in {path}: {failures[0]}"
-        )
+        raise SappError(f"{len(failures)} of {len(jobs)} jobs failed, the others are in {path}: {failures[0]}")
+    if stopped:
+        say(f"{len(stopped)} of {len(jobs)} jobs are unfinished; give the same command again to go on")
     return found
 
 
@@ -84,6 +111,7 @@ def train_job(
     done: Collection[str],
     progress: bool = True,
     say: Callable[[str], None] = print,
+    time_limit: float | None = None,
 ) -> list[Results]:
     """Train a family on datasets of one environment, unless all its runs are done; the rows for the store."""
     scale, names = grid.scale, [dataset.name for dataset in datasets]
@@ -103,7 +131,7 @@ def train_job(
     say(f"{job}: {len(missing)} runs of {len(keys)} to train on {', '.join(names)}")
     digest = hashlib.sha256("".join(sorted(missing.values())).encode()).hexdigest()[:8]
     folder = out / f"{job}-{digest}"
-    run, shared = _trained(folder, family, datasets, phases, scale, missing, progress)
+    run, shared = _trained(folder, family, datasets, phases, scale, missing, progress, time_limit)
     return [collect_results(grid, run, missing, phases, shared, job), listed]
 
 
@@ -117,26 +145,34 @@ def keep(store: Store, finished: Iterable[Results]) -> None:
 
 def _trained(
     folder: Path, family: Family, datasets: Sequence[Dataset | FrameDataset], phases: tuple[Phase, ...], scale: Scale,
-    members: Mapping[MemberId, str], progress: bool,
+    members: Mapping[MemberId, str], progress: bool, time_limit: float | None,
 ) -> tuple[Run, Run | None]:  # fmt: skip
     """Begin or resume the job's run, after the one that its variants share where they do."""
+    end = None if time_limit is None else time.monotonic() + time_limit
     options: dict[str, Any] = {
         "seeds": scale.seeds, "eval_episodes": scale.eval_episodes, "log_every": scale.log_every, "keep": 1,
         "progress": progress, "eval_max_steps": scale.eval_max_steps,
     }  # fmt: skip
+
+    def run(name: str, variants: Mapping[str, Maker], **own: Any) -> Run:
+        left = None if end is None else max(0.1, end - time.monotonic())
+        return train_or_resume(folder / name, datasets, variants, time_limit=left, **options | own)
+
+    chosen = members.__contains__
     if not family.state_aware:
-        options |= {"phases": phases, "eval_every": scale.eval_every, "only": members.__contains__}
-        return train_or_resume(folder, datasets, family.variants, **options), None
+        return run("", family.variants, phases=phases, eval_every=scale.eval_every, only=chosen), None
     lead = next(iter(family.variants))
     needed = {(member.dataset, member.seed) for member in members}
 
     def wanted(member: MemberId) -> bool:
         return (member.dataset, member.seed) in needed
 
-    first = options | {"phases": phases[:-1], "eval_every": 0, "only": wanted, "checkpoint_every": scale.eval_every}
-    shared = train_or_resume(folder / "shared", datasets, {lead: family.variants[lead]}, **first)
-    last = options | {"phases": phases[-1:], "eval_every": scale.eval_every, "only": members.__contains__}
-    return train_or_resume(folder / "joint", datasets, family.variants, start_from=shared, **last), shared
+    shared = run(
+        "shared", {lead: family.variants[lead]}, phases=phases[:-1], eval_every=0, only=wanted,
+        checkpoint_every=scale.eval_every,
+    )  # fmt: skip
+    last = {"phases": phases[-1:], "eval_every": scale.eval_every, "only": chosen, "start_from": shared}
+    return run("joint", family.variants, **last), shared
 
 
 def load_datasets(grid: Grid, names: Sequence[str], folder: Path | None) -> list[Dataset | FrameDataset]:
@@ -149,7 +185,8 @@ def train_or_resume(
 ) -> Run:
     """Resume the run in a folder if it was begun there, else begin it; ``options`` are those of ``sapp.train``."""
     if (folder / CONFIG).exists():
-        return sapp.resume(folder, data=list(datasets), progress=options.get("progress", True))
+        chosen = {name: options[name] for name in ("progress", "time_limit") if name in options}
+        return sapp.resume(folder, data=list(datasets), **chosen)
     return sapp.train(dict(variants), list(datasets), out=folder, copy_data=False, **options)
 
 

@@ -88,7 +88,7 @@ def test_another_experiment_takes_the_runs_it_shares(finished: Path, tmp_path: P
 def test_a_grown_grid_trains_only_what_is_new(finished: Path, tmp_path: Path, monkeypatch) -> None:
     wanted: list[set[MemberId]] = []
 
-    def note(folder, family, datasets, phases, scale, members, progress):
+    def note(folder, family, datasets, phases, scale, members, progress, time_limit):
         wanted.append(set(members))
         raise SappError("far enough")
 
