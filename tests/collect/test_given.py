@@ -80,7 +80,7 @@ def test_what_is_no_policy_of_frames_is_said(file: Path, tmp_path: Path, capsys:
     with pytest.raises(SappError, match=r"a policy of 3 actions .* has 6 .*another game"):
         given_policy(file, other)
     for words, message in (
-        (["hopper", "--policy", str(file)], "hopper has no frames"),
+        (["hopper", "--policy", str(file)], "no array w_mean"),
         (["catch", "--policy", str(file), "--lr", "1"], "learns nothing"),
         (["catch", "--policy", str(file), "--epsilon", "much"], "give a chance such as 0.1"),
         (["catch", "--policy", str(file), "--temperature", "0"], "temperature is 0; it must be above 0"),

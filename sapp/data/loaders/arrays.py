@@ -19,6 +19,7 @@ from sapp.data.columns import Given, given_columns
 from sapp.data.dataset import ARRAYS, Dataset
 from sapp.data.field_names import resembles
 from sapp.data.loaders.files import EXTRAS, Options, given, provenance, readable, require_file
+from sapp.data.loaders.ogbench import understood
 from sapp.data.logs import read_log
 from sapp.data.registry import COMMON, Format, Request
 from sapp.data.table import Table
@@ -47,6 +48,8 @@ def load_mapping(
         notes: goes into the provenance.
         options: see ``Options``.
     """
+    if columns is None:
+        arrays = understood(arrays, source)
     mapping = given_columns(columns)
     names = list(map(str, arrays))
     main = (mapping.completed(names, source).observation)[0]

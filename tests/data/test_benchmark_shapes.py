@@ -1,0 +1,79 @@
+"""Files of other benchmarks in the shapes in which they come: OGBench, and D4RL's antmaze, maze2d, adroit, kitchen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+from sapp.core.errors import SappError
+from sapp.data import load
+
+ROWS = 12
+
+
+def trajectories(observation: int, action: int) -> dict[str, Any]:
+    """Two of six rows; the task ends in the fourth row of the second."""
+    rng = np.random.default_rng(0)
+    seen = rng.normal(size=(ROWS + 1, observation)).astype(np.float32)
+    return {
+        "observations": seen[:-1],
+        "next_observations": seen[1:],
+        "actions": rng.uniform(-1, 1, (ROWS, action)).astype(np.float32),
+        "rewards": (np.arange(ROWS) == 9).astype(np.float32),  # sparse, as in antmaze
+        "terminals": (np.arange(ROWS) % 6 == 5).astype(np.float32),
+        "masks": (np.arange(ROWS) != 9).astype(np.float32),
+    }
+
+
+@pytest.mark.parametrize("as_file", [True, False])
+def test_ogbench_ends_a_task_by_its_masks(as_file: bool, tmp_path: Path) -> None:
+    arrays = trajectories(29, 8)
+    np.savez(tmp_path / "task.npz", **arrays)
+    data = load(tmp_path / "task.npz" if as_file else arrays)
+    assert np.flatnonzero(data.terminal).tolist() == [9]
+    assert np.flatnonzero(data.timeout).tolist() == [5, 11]
+    assert data.episode_returns.tolist() == [0, 1, 0]
+    np.testing.assert_array_equal(data.next_observation, arrays["next_observations"])
+
+
+def test_ogbench_without_a_task_has_no_rewards(tmp_path: Path) -> None:
+    arrays = trajectories(29, 8)
+    raw = {key: arrays[key] for key in ("observations", "actions", "terminals")} | {"qpos": np.zeros((ROWS, 15))}
+    np.savez(tmp_path / "antmaze-large-navigate-v0.npz", **raw)
+    with pytest.raises(SappError, match=r"antmaze-large-navigate-v0.npz: holds no rewards.*singletask"):
+        load(tmp_path / "antmaze-large-navigate-v0.npz")
+    with pytest.raises(SappError, match="terminals have the shape"):
+        load(arrays | {"masks": np.ones(3)})
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "extra"),
+    [
+        ("antmaze-umaze-v2", (29, 8), {"infos/goal": 2, "infos/qpos": 15, "infos/qvel": 14}),
+        ("maze2d-umaze-v1", (4, 2), {"infos/goal": 2, "infos/qpos": 2, "infos/qvel": 2}),
+        ("pen-human-v1", (45, 24), {"infos/qpos": 30, "infos/qvel": 30}),
+        ("kitchen-complete-v0", (60, 9), {}),
+    ],
+)
+def test_d4rl_s_other_families(name: str, sizes: tuple[int, int], extra: dict[str, int], tmp_path: Path) -> None:
+    """No next observations; time-outs are marked; terminals are rare or absent."""
+    arrays = trajectories(*sizes)
+    path = tmp_path / f"{name}.hdf5"
+    with h5py.File(path, "w") as file:
+        for key in ("observations", "actions", "rewards"):
+            file[key] = arrays[key]
+        file["terminals"] = arrays["masks"] == 0
+        file["timeouts"] = (arrays["terminals"] == 1) & (arrays["masks"] == 1)
+        for key, width in extra.items():
+            file[key] = np.zeros((ROWS, width))
+    data = load(path)
+    assert (data.name, data.environment, data.observation_size, data.action_size) == (name, None, *sizes)
+    # the last row of a trajectory that was cut has no successor in the file: it goes, the row before ends it
+    assert data.size == ROWS - 2
+    assert np.flatnonzero(data.terminal).tolist() == [8]
+    assert np.flatnonzero(data.timeout).tolist() == [4, 9]
+    assert ("qpos" in data.extras) == ("infos/qpos" in extra)
