@@ -196,9 +196,14 @@ def critic_loss(
 ) -> tuple[Array, Metrics]:
     """Σ_i E_B[(Q_i(s,a) − y)²] + coefficient·E_B[w(s)·(L_i(s) − Q_i(s,a))].
 
-    The logged action is scored in the same pass as the proposals, as the last of 3n + 1.
+    The logged action is scored in the same pass as the proposals, as the last of 3n + 1; in precision ``mixed`` apart
+    from them, whose products have fewer bits.
     """
     actions, log_probs = proposals
+    if critics.mlp.precision == "mixed":
+        value = ensemble(critics, batch.observation, batch.action)
+        scores = jax.vmap(lambda critic: critic.rough(batch.observation, actions))(critics)
+        return _total(value, conservative_penalty(scores, log_probs, value), target, weights, coefficient)
     scores = ensemble(critics, batch.observation, jnp.concatenate([actions, batch.action[:, None]], axis=1))
     value = scores[..., -1]
     return _total(value, conservative_penalty(scores[..., :-1], log_probs, value), target, weights, coefficient)
@@ -221,21 +226,27 @@ def _total(value: Array, penalty: Array, target: Array, weights: Array, coeffici
 def fused_critic_gradient(
     critics: StateActionNetwork, batch: Batch, target: Array, proposals: Proposals, weights: Array, coefficient: Array
 ) -> tuple[tuple[Array, Metrics], StateActionNetwork]:
-    """As ``critic_gradient``, by the kernels of ``sapp.kernels.conservative``."""
+    """As ``critic_gradient`` in precision ``mixed``, with the log-sum-exp by ``sapp.kernels.conservative``."""
     from sapp.kernels import conservative
 
+    def logged(critics: StateActionNetwork) -> tuple[Array, Array]:
+        """The loss without its log-sum-exp, and Q(s,a)."""
+        value = ensemble(critics, batch.observation, batch.action)
+        return _total(value, -value, target, weights, coefficient)[0], value
+
+    (_, value), gradient = jax.value_and_grad(logged, has_aux=True)(critics)
     actions, log_probs = proposals
-    found = conservative.critic_gradient(
+    found = conservative.log_sum_exp_gradient(
         tuple((layer.weight, layer.bias) for layer in critics.mlp.layers),
         batch.observation,
-        jnp.concatenate([actions, batch.action[:, None]], axis=1),
+        actions,
         log_probs,
-        target,
         coefficient * weights / target.shape[0],
         interpret=not on_cuda(),
     )
-    gradient = jax.tree.unflatten(jax.tree.structure(critics), jax.tree.leaves(found.layers))
-    return _total(found.value, found.log_sum_exp - found.value, target, weights, coefficient), gradient
+    of_penalty = jax.tree.unflatten(jax.tree.structure(critics), jax.tree.leaves(found.layers))
+    gradient = jax.tree.map(jnp.add, gradient, of_penalty)
+    return _total(value, found.log_sum_exp - value, target, weights, coefficient), gradient
 
 
 def critic_gradient(

@@ -1,28 +1,24 @@
-"""CQL's critic loss and its gradient with as few passes over memory as the matrix products allow.
+"""The log-sum-exp of CQL's penalty and its gradient with as few passes over memory as the matrix products allow.
 
-The program that a compiler makes of the plain loss writes and reads the activations of 31 actions a state many times:
+The program that a compiler makes of the plain term writes and reads the activations of 30 actions per state many times:
 each bias, ReLU, mask, conversion and reduction between two matrix products becomes a pass of its own. Here three small
 kernels do all of that, and the large products between them are left to the vendor's library:
 
     first   h₁ = relu(x̃ W̃)                                        writes h₁
             h_l = h_{l−1} W_l                                      library
     last    relu, scores, log-sum-exp over a state's actions,      reads h_L, writes dh_L
-            the loss's gradient down to the last hidden layer
+            its gradient down to the last hidden layer
             dh_{l−1} = dh_l W_lᵀ,  dW_l = h_{l−1}ᵀ dh_l            library
     back    mask of the first layer, x̃ᵀ dh₁                        reads dh₁
 
-A state's actions fill ``slots`` rows (30 proposals, the logged action and one empty slot make 32), and a tile of rows
-holds whole states. With the augmented inputs x̃ = [action, one-hot of the state within the tile] and the augmented
-first layer W̃ = [action rows of W₁; the tile's rows of s·W₁ + b₁], the state's half of the first layer is computed once
-a state, and x̃ᵀ dh₁ holds both the gradient of the action rows and, a row a state, that of the state's half.
+A state's actions fill ``slots`` rows (30 proposals and two empty slots make 32), and a tile of rows holds whole states.
+With the augmented inputs x̃ = [action, one-hot of the state within the tile] and the augmented first layer W̃ = [action
+rows of W₁; the tile's rows of s·W₁ + b₁], the state's half of the first layer is computed once per state, and x̃ᵀ dh₁
+holds both the gradient of the action rows and, a row per state, that of the state's half.
 
-Operands, and what lies in memory between two products, are float16: it has TF32's 11 bits at half the traffic, and its
-conversions round to the nearest. Its range is narrow, so what is kept is scaled by powers of two, which is exact, and
-ReLUs let a scale through. Going forward the scale c follows from a bound on the activations,
-|relu(x·w + b)| ≤ max|x|·maxⱼΣₖ|wₖⱼ| + max|b|, so that nothing overflows; bounds are far too large, but a
-floating-point number keeps its bits far below the largest. Going back the scale g follows in the same way from the
-largest gradient of a score, for which a TD error counts up to ``FAR`` times the largest target; one beyond that (of a
-critic that has run away) is cut to it. Scores, values, log-sum-exps and the gradients that leave are float32.
+Operands, and what lies in memory between two products, are bfloat16; scores, log-sum-exps and the gradients that leave
+are float32. Nothing here is bootstrapped: what the actions' scores lose in bits does not come back. The logged action's
+value and its TD error are computed elsewhere, in more.
 
 Written in Pallas for its Triton back end; on a CPU it runs by interpretation, for tests.
 """
@@ -38,18 +34,11 @@ from jax import Array
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
-from sapp.core.precision import Precision, lax_precision
-from sapp.core.precision import operands as tf32_operands
-from sapp.kernels.split_fp16 import power_of_two
-
 ROWS = 128
 """Rows of a tile of the first and the back kernel."""
 
 COLUMNS = 64
 """Columns of such a tile."""
-
-FAR = 16.0
-"""TD errors are counted up to so many times the largest target (or 1)."""
 
 NEVER = -1e30
 """Score of a slot without a proposal, low enough to vanish from every log-sum-exp."""
@@ -57,10 +46,9 @@ NEVER = -1e30
 Layers = tuple[tuple[Array, Array], ...]
 
 
-class CriticGradient(NamedTuple):
-    """Q(s,a) of the logged actions and L(s), both [C, B], and the gradient of each layer's (weight, bias)."""
+class Penalty(NamedTuple):
+    """L(s), [C, B], and the gradient of its weighted sum towards each layer's (weight, bias)."""
 
-    value: Array
     log_sum_exp: Array
     layers: Layers
 
@@ -71,13 +59,13 @@ def misfit(hidden: tuple[int, ...], actions: int, proposals: int, batch: int) ->
     Args:
         hidden: sizes of the critics' hidden layers.
         actions: action dimensions.
-        proposals: scored actions a state, without the logged one.
+        proposals: scored actions per state.
         batch: states.
     """
     if len(hidden) < 2 or any(width % COLUMNS or _next_power_of_two(width) != width for width in hidden):
         return f"hidden layers {hidden}: it takes two or more, of {COLUMNS}, {2 * COLUMNS}, {4 * COLUMNS} … units"
-    if (slots := _next_power_of_two(proposals + 1)) > ROWS:
-        return f"{proposals} proposals a state: it takes up to {ROWS - 1}"
+    if (slots := _next_power_of_two(proposals)) > ROWS:
+        return f"{proposals} proposals per state: it takes up to {ROWS}"
     if batch % (states := ROWS // slots):
         return f"a batch of {batch}: it takes multiples of {states}"
     if actions + states > 64:
@@ -85,27 +73,25 @@ def misfit(hidden: tuple[int, ...], actions: int, proposals: int, batch: int) ->
     return None
 
 
-def critic_gradient(
+def log_sum_exp_gradient(
     layers: Layers,
     observation: Array,
     actions: Array,
     log_probs: Array,
-    target: Array,
     scale: Array,
     *,
-    operands: Any = jnp.float16,
+    operands: Any = jnp.bfloat16,
     interpret: bool = False,
-) -> CriticGradient:
-    """Gradient of Σ_i E_B[(Q_i(s,a) − y)²] + Σ_i Σ_B scale(s)·(L_i(s) − Q_i(s,a)), L_i = log Σ_k exp(Q_i(s,ã_k) − ℓ_k).
+) -> Penalty:
+    """L_i(s) = log Σ_k exp(Q_i(s,ã_k) − ℓ_k), and the gradient of Σ_i Σ_B scale(s)·L_i(s).
 
     Args:
         layers: (weight [C, in, out], bias [C, out]) of each layer of C critics of concatenated state and action.
         observation: states [B, S].
-        actions: [B, K + 1, A], the proposals and, last, the logged action.
-        log_probs: ℓ [B, K] of the proposals.
-        target: y [B].
-        scale: weight of each state's penalty [B], with everything that multiplies it (coefficient, 1/B).
-        operands: type of the matrix products' operands and of what is kept between them; float32 for tests.
+        actions: ã [B, K, A].
+        log_probs: ℓ [B, K].
+        scale: weight of each state's term [B], with everything that multiplies it (coefficient, 1/B).
+        operands: type of the matrix products' operands and of what is kept between them; sums are float32.
         interpret: run without a GPU.
     """
     count, used, size = actions.shape
@@ -120,9 +106,7 @@ def critic_gradient(
         pl.pallas_call, compiler_params=plt.CompilerParams(num_warps=4, num_stages=1), interpret=interpret
     )
 
-    of_state = _state_product("bs,csh->cbh", observation, weight[:, :state_size], operands) + bias[:, None]
-    limit = FAR * jnp.maximum(jnp.max(jnp.abs(target)), 1.0)
-    forth, back = _scales(layers, of_state, actions, jnp.max(scale) + 2.0 * limit / count)
+    of_state = _product("bs,csh->cbh", observation, weight[:, :state_size], operands) + bias[:, None]
     augmented = jnp.concatenate(
         [
             jnp.broadcast_to(weight[:, None, state_size:], (critics, tiles, size, first_width)),
@@ -130,8 +114,7 @@ def critic_gradient(
             jnp.zeros((critics, tiles, width - size - states, first_width)),
         ],
         axis=2,
-    )
-    augmented = (augmented * forth[:, None, None, None]).astype(operands)
+    ).astype(operands)
     inputs = jnp.concatenate(
         [
             jnp.pad(actions, ((0, 0), (0, slots - used), (0, 0))).reshape(tiles, ROWS, size),
@@ -157,8 +140,7 @@ def critic_gradient(
     for number, (w, b) in enumerate(inner):
         pre = _product("cri,cij->crj", hidden[-1], w, operands, operands)
         if number + 1 < len(inner):
-            wide = pre.astype(jnp.float32) + (forth[:, None] * b)[:, None]
-            hidden.append(jax.lax.optimization_barrier(jax.nn.relu(wide).astype(operands)))
+            hidden.append(jax.lax.optimization_barrier(jax.nn.relu(pre + b.astype(operands)[:, None])))
 
     # Scores, their loss, and its gradient down to the last hidden layer: one program a state and critic.
     last_width = pre.shape[-1]
@@ -168,23 +150,20 @@ def critic_gradient(
     of_sums = pl.BlockSpec((None, None, last_width), lambda c, b: (c, b, 0))
     scalar = jax.ShapeDtypeStruct((critics, count, 1), jnp.float32)
     sums = jax.ShapeDtypeStruct((critics, count, last_width), jnp.float32)
-    offsets = jnp.pad(-log_probs, ((0, 0), (0, slots - used + 1)), constant_values=NEVER)
-    per_state = jnp.stack([target, jnp.full_like(target, 2.0 / count), scale, jnp.full_like(target, limit)], axis=1)
-    per_critic = jnp.stack([head_bias[..., 0], forth * back], axis=1)
-    value, log_sum_exp, d, d_head, d_bias = call(
-        functools.partial(_last, logged=used - 1),
+    offsets = jnp.pad(-log_probs, ((0, 0), (0, slots - used)), constant_values=NEVER)
+    log_sum_exp, d, d_head, d_bias = call(
+        _last,
         grid=(critics, count),
         in_specs=[
             of_rows,
             of_critic,
             of_critic,
-            pl.BlockSpec((None, 2), lambda c, b: (c, 0)),
+            pl.BlockSpec((None, 1), lambda c, b: (c, 0)),
             pl.BlockSpec((None, slots), lambda c, b: (b, 0)),
-            pl.BlockSpec((None, 4), lambda c, b: (b, 0)),
+            pl.BlockSpec((None, 1), lambda c, b: (b, 0)),
         ],
-        out_specs=[of_scalar, of_scalar, of_rows, of_sums, of_sums],
+        out_specs=[of_scalar, of_rows, of_sums, of_sums],
         out_shape=[
-            scalar,
             scalar,
             jax.ShapeDtypeStruct((critics, count, slots, last_width), operands),
             sums,
@@ -193,22 +172,18 @@ def critic_gradient(
         name="last",
     )(
         pre.reshape(critics, count, slots, last_width),
-        forth[:, None] * inner[-1][1],
-        head[..., 0] / forth[:, None],
-        per_critic,
+        inner[-1][1],
+        head[..., 0],
+        head_bias,
         offsets,
-        per_state,
+        scale[:, None],
     )
-    value, log_sum_exp = value[..., 0], log_sum_exp[..., 0]
-
-    # A state's softmax sums to one, so the penalty cancels from the gradient of the last bias.
-    gradients = [(jnp.sum(d_head, axis=1)[..., None], 2.0 * jnp.mean(value - target, axis=1, keepdims=True))]
-    gradients[0] = (gradients[0][0] / forth[:, None, None], gradients[0][1])
+    # A state's softmax sums to one.
+    gradients = [(jnp.sum(d_head, axis=1)[..., None], jnp.broadcast_to(jnp.sum(scale), (critics, 1)))]
     d, d_bias = d.reshape(critics, count * slots, last_width), jnp.sum(d_bias, axis=1)
-    both = (forth * back)[:, None, None]
     for number in reversed(range(len(inner))):
         w, below = inner[number][0], hidden[number]
-        gradients.append((_product("cri,crj->cij", below, d, operands) / both, d_bias / back[:, None]))
+        gradients.append((_product("cri,crj->cij", below, d, operands), d_bias))
         d = _product("crj,cji->cri", d, _transposed(w, operands), operands, operands)
         if number > 0:
             d = jax.lax.optimization_barrier(jnp.where(below > 0, d, jnp.zeros((), operands)))
@@ -222,28 +197,10 @@ def critic_gradient(
         out_shape=jax.ShapeDtypeStruct(augmented.shape, jnp.float32),
         name="back",
     )(inputs, augmented, d.reshape(activation.shape))
-    d_augmented = d_augmented / back[:, None, None, None]
     d_of_state = d_augmented[:, :, size : size + states].reshape(critics, count, first_width)
-    d_states = _state_product("bs,cbh->csh", observation, d_of_state, operands)
-    d_weight = jnp.concatenate([d_states, jnp.sum(d_augmented[:, :, :size], axis=1)], axis=1)
-    gradients.append((d_weight, jnp.sum(d_of_state, axis=1)))
-    return CriticGradient(value, log_sum_exp, tuple(reversed(gradients)))
-
-
-def _scales(layers: Layers, of_state: Array, actions: Array, gradient: Array) -> tuple[Array, Array]:
-    """The scales of what is kept going forward and going back, [C] each; ``gradient`` bounds that of a score."""
-    (weight, _), *inner, (head, _) = layers
-    of_action = jnp.max(jnp.sum(jnp.abs(weight[:, -actions.shape[-1] :]), axis=1), axis=-1)
-    forth = jnp.max(jnp.abs(of_state), axis=(1, 2)) + jnp.max(jnp.abs(actions)) * of_action
-    back = gradient * jnp.max(jnp.abs(head), axis=(1, 2))
-    most_forth, most_back = forth, back
-    for w, b in inner:
-        forth = forth * jnp.max(jnp.sum(jnp.abs(w), axis=1), axis=-1) + jnp.max(jnp.abs(b), axis=-1)
-        most_forth = jnp.maximum(most_forth, forth)
-    for w, _ in reversed(inner):
-        back = back * jnp.max(jnp.sum(jnp.abs(w), axis=2), axis=-1)
-        most_back = jnp.maximum(most_back, back)
-    return power_of_two(most_forth), power_of_two(most_back)
+    d_weight = [_product("bs,cbh->csh", observation, d_of_state, operands), jnp.sum(d_augmented[:, :, :size], axis=1)]
+    gradients.append((jnp.concatenate(d_weight, axis=1), jnp.sum(d_of_state, axis=1)))
+    return Penalty(log_sum_exp[..., 0], tuple(reversed(gradients)))
 
 
 def _first(inputs: Any, augmented: Any, out: Any) -> None:
@@ -252,26 +209,19 @@ def _first(inputs: Any, augmented: Any, out: Any) -> None:
 
 
 def _last(
-    pre: Any, bias: Any, head: Any, per_critic: Any, offsets: Any, per_state: Any,
-    value_out: Any, lse_out: Any, d_out: Any, d_head_out: Any, d_bias_out: Any,
-    *, logged: int,
+    pre: Any, bias: Any, head: Any, head_bias: Any, offsets: Any, scale: Any,
+    lse_out: Any, d_out: Any, d_head_out: Any, d_bias_out: Any,
 ) -> None:  # fmt: skip
-    """Scores of one state's actions, their log-sum-exp and the gradient of its share of the loss."""
+    """Scores of one state's actions, their log-sum-exp and the gradient of its share."""
     hidden = jnp.maximum(pre[...].astype(jnp.float32) + bias[...][None, :], 0.0)
     head_weight = head[...]
-    score = jnp.sum(hidden * head_weight[None, :], axis=1) + per_critic[0]
-    target, td_scale, scale, limit = per_state[0], per_state[1], per_state[2], per_state[3]
-    is_logged = jax.lax.iota(jnp.int32, score.shape[0]) == logged
-    value = jnp.sum(jnp.where(is_logged, score, 0.0))
-    proposal = score + offsets[...]
+    proposal = jnp.sum(hidden * head_weight[None, :], axis=1) + head_bias[0] + offsets[...]
     peak = jnp.max(proposal)
     lse = peak + jnp.log(jnp.sum(jnp.exp(proposal - peak)))
-    value_out[0] = value
     lse_out[0] = lse
-    error = jnp.minimum(jnp.maximum(value - target, -limit), limit)
-    d_score = scale * jnp.exp(proposal - lse) + jnp.where(is_logged, td_scale * error - scale, 0.0)
+    d_score = scale[0] * jnp.exp(proposal - lse)
     d_head_out[...] = jnp.sum(hidden * d_score[:, None], axis=0)
-    d = jnp.where(hidden > 0.0, d_score[:, None] * (per_critic[1] * head_weight)[None, :], 0.0)
+    d = jnp.where(hidden > 0.0, d_score[:, None] * head_weight[None, :], 0.0)
     d_bias_out[...] = jnp.sum(d, axis=0)
     d_out[...] = d.astype(d_out.dtype)
 
@@ -293,12 +243,6 @@ def _product(subscripts: str, a: Array, b: Array, operands: Any, result: Any = j
     """Product by the library, with operands of the given type, a float32 sum, and a result of the given type."""
     a, b = a.astype(operands), b.astype(operands)
     return jnp.einsum(subscripts, a, b, precision=_precision(operands), preferred_element_type=result)
-
-
-def _state_product(subscripts: str, a: Array, b: Array, operands: Any) -> Array:
-    """A product of the state's half of the first layer, whose operands may have any size: float32, or TF32."""
-    setting: Precision = "float32" if operands == jnp.float32 else "tf32"
-    return jnp.einsum(subscripts, *tf32_operands(setting, a, b), precision=lax_precision(setting))
 
 
 def _transposed(weight: Array, operands: Any) -> Array:

@@ -12,7 +12,7 @@ from jax import Array
 
 from sapp.core.backend import on_cuda
 from sapp.core.errors import SappError
-from sapp.core.precision import Precision, last_product, matmul, resolve
+from sapp.core.precision import BF16, Precision, last_product, matmul, resolve, rough_matmul, rounded
 
 Start = Literal["torch", "he"]
 """How a layer begins: weight and bias uniform in ±1/√fan_in, as PyTorch has it; or weights in ±√6/√fan_in and no bias,
@@ -136,6 +136,18 @@ class StateActionNetwork(eqx.Module):
         for layer in rest[:-1]:
             x = jax.nn.relu(layer(x, precision))
         return rest[-1].output(x, precision)[..., 0]
+
+    def rough(self, state: Array, action: Array) -> Array:
+        """Scores [B, K] of K actions per state from bfloat16 operands: for what is never bootstrapped.
+
+        What ``sapp.kernels.conservative`` computes on a GPU.
+        """
+        first, *inner, head = self.mlp.layers
+        of_state = matmul(state, first.weight[: self.state_size], "tf32") + first.bias
+        x = jax.nn.relu(rounded(of_state, BF16)[:, None, :] + rough_matmul(action, first.weight[self.state_size :]))
+        for layer in inner:
+            x = jax.nn.relu(rough_matmul(x, layer.weight) + layer.bias)
+        return head.output(x, "tf32")[..., 0]
 
 
 def ensemble(network: StateActionNetwork, state: Array, action: Array) -> Array:

@@ -33,16 +33,24 @@ def problem(hidden: tuple[int, ...], samples: int = 10, actions: int = A, precis
 
 
 def exact(critics, batch, target, proposals, weights, coefficient, operands=jnp.float32):
-    return conservative.critic_gradient(
+    """L_i(s) and its gradient, by the kernel."""
+    del target
+    return conservative.log_sum_exp_gradient(
         tuple((layer.weight, layer.bias) for layer in critics.mlp.layers),
-        batch.observation,
-        jnp.concatenate([proposals[0], batch.action[:, None]], axis=1),
-        proposals[1],
-        target,
-        coefficient * weights / B,
-        operands=operands,
-        interpret=True,
-    )
+        batch.observation, *proposals, coefficient * weights / B, operands=operands, interpret=True,
+    )  # fmt: skip
+
+
+def plain(critics, batch, target, proposals, weights, coefficient):
+    """The same by differentiation."""
+
+    def weighted(critics):
+        scores = ensemble(critics, batch.observation, proposals[0])
+        found = jax.nn.logsumexp(scores - proposals[1], axis=-1)
+        return jnp.sum(coefficient * weights / B * found), found
+
+    (_, found), gradient = jax.value_and_grad(weighted, has_aux=True)(critics)
+    return found, gradient
 
 
 @pytest.mark.parametrize(
@@ -51,9 +59,10 @@ def exact(critics, batch, target, proposals, weights, coefficient, operands=jnp.
 )
 def test_equals_the_plain_gradient_in_float32(hidden: tuple[int, ...], samples: int, actions: int) -> None:
     arguments = problem(hidden, samples, actions)
-    (_, _), plain = critic_gradient(*arguments)
+    values, gradient = plain(*arguments)
     found = exact(*arguments)
-    for mine, theirs in zip(jax.tree.leaves(found.layers), jax.tree.leaves(plain), strict=True):
+    np.testing.assert_allclose(found.log_sum_exp, values, rtol=1e-5, atol=1e-5)
+    for mine, theirs in zip(jax.tree.leaves(found.layers), jax.tree.leaves(gradient), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-5 * float(jnp.max(jnp.abs(theirs))))
 
 
@@ -64,49 +73,51 @@ def distance(mine: object, theirs: object) -> float:
 
 
 @pytest.mark.parametrize("hidden", [(64, 64), (128, 128, 128)])
-@pytest.mark.parametrize("size", [1.0, 0.05, 30.0])
-def test_half_precision_is_as_near_to_float32_as_tf32(hidden: tuple[int, ...], size: float) -> None:
-    """Whatever the size of the values: what is kept is scaled, so nothing overflows and nothing vanishes."""
-
-    def sized(precision: str):  # every layer larger: values by size to the power of the number of layers
-        critics, batch, target, *rest = problem(hidden, precision=precision)
-        critics = jax.tree.map(lambda leaf: leaf * size, critics)
-        values = jnp.mean(ensemble(critics, batch.observation, batch.action), axis=0)
-        return critics, batch, values * (1.0 + 0.3 * target), *rest
-
-    (exact_loss, _), truth = critic_gradient(*sized("float32"))
-    (plain_loss, plain_metrics), plain = critic_gradient(*sized("tf32"))
-    (loss, metrics), fused = fused_critic_gradient(*sized("tf32"))
-    assert 0.0 < distance(fused, truth) < 4.0 * distance(plain, truth)
-    assert distance(fused, truth) < 0.02
-    assert abs(float(loss - exact_loss)) < 2e-3 * abs(float(exact_loss))
-    assert abs(float(plain_loss - exact_loss)) < 2e-3 * abs(float(exact_loss))
+def test_the_kernel_is_the_program_for_every_machine(hidden: tuple[int, ...]) -> None:
+    """Precision mixed by the kernel and as a compiler makes it: as near to float32, and nearer to one another."""
+    (exact_loss, _), truth = critic_gradient(*problem(hidden))
+    arguments = problem(hidden, precision="mixed")
+    (plain_loss, plain_metrics), by_compiler = critic_gradient(*arguments)
+    (loss, metrics), fused = fused_critic_gradient(*arguments)
+    assert 0.0 < distance(fused, truth) < 1.5 * distance(by_compiler, truth) < 0.15
+    assert abs(float(loss - exact_loss)) < 1.5 * abs(float(plain_loss - exact_loss)) + 2e-3
     for name, value in plain_metrics.items():
-        np.testing.assert_allclose(metrics[name], value, rtol=4e-3, atol=1e-3, err_msg=name)
+        np.testing.assert_allclose(metrics[name], value, rtol=0.02, atol=5e-3, err_msg=name)
 
 
-def test_large_values_keep_their_bits() -> None:
-    """Values near 1,400 with differences of a few between actions: the size at which bfloat16 has steps of eight."""
-    critics, batch, _, proposals, weights, coefficient = problem((64, 64))
-    critics = eqx.tree_at(lambda c: c.mlp.layers[-1].bias, critics, jnp.full((2, 1), 1_400.0))
-    scores = ensemble(critics, batch.observation, batch.action)
-    target = jnp.full(B, 1_398.0)
-    (_, metrics), _ = fused_critic_gradient(critics, batch, target, proposals, weights, coefficient)
-    found = exact(critics, batch, target, proposals, weights, coefficient, jnp.float16)
-    np.testing.assert_allclose(found.value, scores, rtol=0, atol=2e-3)
-    assert np.unique(np.asarray(found.value)).size == scores.size
-    assert float(metrics["critic/value"]) == pytest.approx(float(jnp.mean(scores)), abs=1e-3)
+@pytest.mark.parametrize("value", [350.0, 1_400.0])
+@pytest.mark.parametrize("gradient_of", [critic_gradient, fused_critic_gradient])
+def test_large_values_and_their_errors_keep_their_bits(value: float, gradient_of: object) -> None:
+    """The logged action's value, its TD error and their gradient are those of float32 to a part in a thousand, at sizes
+    where bfloat16 has steps of two and of eight."""
+
+    def sized(precision: str):
+        critics, batch, target, *rest = problem((64, 64), precision=precision)
+        critics = eqx.tree_at(lambda c: c.mlp.layers[-1].bias, critics, jnp.full((2, 1), value))
+        return critics, batch, value + target, *rest
+
+    exactly, _ = critic_gradient(*sized("float32"))
+    found, gradient = gradient_of(*sized("mixed"))  # type: ignore[operator]
+    assert float(found[1]["critic/value"]) == pytest.approx(float(exactly[1]["critic/value"]), abs=1e-3)
+    assert float(found[1]["critic/td"]) == pytest.approx(float(exactly[1]["critic/td"]), rel=2e-3)
+    # the last bias takes part in every value alike: its gradient is the TD error's alone
+    (_, _), truth = critic_gradient(*sized("float32"))
+    assert np.allclose(gradient.mlp.layers[-1].bias, truth.mlp.layers[-1].bias, rtol=0, atol=2e-3)
 
 
-def test_a_critic_that_has_run_away_gives_finite_gradients() -> None:
-    """TD errors beyond sixteen times the largest target are cut; within them the gradient is the plain one."""
-    critics, batch, target, proposals, weights, coefficient = problem((64, 64))
-    far = eqx.tree_at(lambda c: c.mlp.layers[-1].bias, critics, jnp.full((2, 1), 1e9))
-    _, gradient = fused_critic_gradient(far, batch, target, proposals, weights, coefficient)
-    assert all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(gradient))
-    near = eqx.tree_at(lambda c: c.mlp.layers[-1].bias, critics, jnp.full((2, 1), 10.0))
-    arguments = near, batch, target, proposals, weights, coefficient
-    assert distance(fused_critic_gradient(*arguments)[1], critic_gradient(*arguments)[1]) < 2e-3
+def test_a_gradient_of_any_size_survives() -> None:
+    """Outlier units, as trained critics have them, and values of a thousand: nothing of the TD gradient is lost."""
+    for factor in (1.0, 30.0):
+
+        def sized(precision: str, factor: float = factor):
+            critics, batch, target, *rest = problem((64, 64, 64), precision=precision)
+            layers = critics.mlp.layers
+            outliers = layers[1].weight.at[:, :, 0].mul(factor).at[:, 0, :].mul(factor)
+            return eqx.tree_at(lambda c: c.mlp.layers[1].weight, critics, outliers), batch, target, *rest
+
+        (_, _), truth = critic_gradient(*sized("float32"))
+        (_, _), fused = fused_critic_gradient(*sized("mixed"))
+        assert distance(fused, truth) < 0.1
 
 
 def test_members_of_a_population_do_not_mix() -> None:
