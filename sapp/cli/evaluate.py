@@ -111,12 +111,10 @@ def print_last_evaluation(run: Run) -> None:
 def _intervals(returns: Sequence[float], run: Run, member: MemberId) -> dict[str, Any]:
     import numpy as np
 
-    from sapp.data.normalised_scores import base_name, normalized_score
-
     problem = run.plan.problems[run.plan.members[run.member_index(member)].dataset]
-    task = base_name(problem.environment or "")
     values = np.asarray(returns)
-    return _bounds("return", values) | (_bounds("score", normalized_score(task, values)) if task else {})
+    scores = problem.scores(values)
+    return _bounds("return", values) | ({} if scores is None else _bounds("score", scores))
 
 
 def _bounds(what: str, values: Any) -> dict[str, float | None]:

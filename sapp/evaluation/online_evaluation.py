@@ -77,7 +77,7 @@ class Evaluator:
         self._plan = plan
         self._given = given
         self._environments: dict[tuple[str, str | None], BatchEnvironment] = {}
-        self._screens: dict[str, FrameEnvironment] = {}
+        self._frame_envs: dict[str, FrameEnvironment] = {}
 
     def missing(self) -> list[Problem]:
         """Problems that name no environment, whose members cannot be evaluated online."""
@@ -92,7 +92,7 @@ class Evaluator:
             if problem.environment is None:
                 continue
             if problem.frame is not None:
-                self._check_screen(problem)
+                self._check_frames(problem)
                 continue
             try:
                 self.environment(problem)
@@ -116,25 +116,25 @@ class Evaluator:
                 "environment it is from, or evaluate never (eval_every 0)"
             )
 
-    def _check_screen(self, problem: Problem) -> None:
-        place = self.screen(problem)
-        wanted, found = (problem.frame or [])[1:], list(place.frame_shape)
-        if wanted != found or problem.num_actions != place.num_actions:
+    def _check_frames(self, problem: Problem) -> None:
+        env = self.frame_env(problem)
+        wanted, found = (problem.frame or [])[1:], list(env.frame_shape)
+        if wanted != found or problem.num_actions != env.num_actions:
             raise SappError(
                 f"{problem.name}: frames are {wanted[0]} by {wanted[1]} and there are {problem.num_actions} actions, "
-                f"environment {problem.environment!r} has {found[0]} by {found[1]} and {place.num_actions}; name the "
+                f"environment {problem.environment!r} has {found[0]} by {found[1]} and {env.num_actions}; name the "
                 "environment it is from, or evaluate never (eval_every 0)"
             )
 
-    def screen(self, problem: Problem) -> FrameEnvironment:
+    def frame_env(self, problem: Problem) -> FrameEnvironment:
         """The problem's image environment, made on first use."""
         from sapp.envs import make_frames
 
         assert problem.environment is not None
         name, limit = problem.environment, self._plan.eval_max_steps
-        if name not in self._screens:
-            self._screens[name] = make_frames(name, max_episode_steps=limit)
-        return self._screens[name]
+        if name not in self._frame_envs:
+            self._frame_envs[name] = make_frames(name, max_episode_steps=limit)
+        return self._frame_envs[name]
 
     def environment(self, problem: Problem) -> BatchEnvironment:
         """The problem's environment, made on first use."""
@@ -163,7 +163,7 @@ class Evaluator:
         from sapp.evaluation.rollouts import evaluate
 
         found: list[Evaluation] = []
-        screens: dict[str, list[Callable[[], list[Evaluation]]]] = {}
+        by_game: dict[str, list[Callable[[], list[Evaluation]]]] = {}
         for actors, indices in zip(policies, self._plan.groups(), strict=True):
             by_place: dict[tuple[str, str | None], list[int]] = {}
             for position, index in enumerate(indices):
@@ -177,7 +177,7 @@ class Evaluator:
                 if problem.frame is not None:
                     own = [indices[position] for position in positions]
                     task = partial(self._play_frames, chosen, problem, own, episodes, seed)
-                    screens.setdefault(str(problem.environment), []).append(task)
+                    by_game.setdefault(str(problem.environment), []).append(task)
                     continue
                 act = partial(_act, chosen, problem)
                 returns, lengths = evaluate(act, self.environment(problem), len(positions), episodes, seed)
@@ -185,8 +185,8 @@ class Evaluator:
                     scores = problem.scores(member_returns)
                     found.append(Evaluation(indices[position], member_returns, member_lengths, scores))
         # Games side by side where an accelerator computes the policies: what remains is emulation, and waiting.
-        with ThreadPoolExecutor(max(1, len(screens)) if host_is_free() else 1) as pool:
-            for tasks in pool.map(lambda game: [play() for play in game], screens.values()):
+        with ThreadPoolExecutor(max(1, len(by_game)) if host_is_free() else 1) as pool:
+            for tasks in pool.map(lambda game: [play() for play in game], by_game.values()):
                 found += [one for some in tasks for one in some]
         return sorted(found, key=lambda evaluation: evaluation.member)
 
@@ -203,7 +203,7 @@ class Evaluator:
             return np.asarray(_modes(actors, stacks.reshape(len(members), episodes, *stacks.shape[1:]))).reshape(-1)
 
         result = play_frames(
-            act, self.screen(problem), episodes=episodes, epsilon=EPSILON, seed=seed, members=len(members),
+            act, self.frame_env(problem), episodes=episodes, epsilon=EPSILON, seed=seed, members=len(members),
             stack=(problem.frame or [4])[0],
         )  # fmt: skip
         rows = zip(members, result.returns, result.lengths, strict=True)

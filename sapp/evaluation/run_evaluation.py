@@ -80,7 +80,7 @@ def evaluate(
 
     if isinstance(env, str) and is_frames(env):
         raise SappError(f"{env} has images for observations; see sapp.envs.frames.play")
-    place = make(env, physics=physics, max_episode_steps=max_episode_steps)
-    found = evaluate_one(policy, place, episodes, seed)
-    known = base_name(place.name)
+    made = make(env, physics=physics, max_episode_steps=max_episode_steps)
+    found = evaluate_one(policy, made, episodes, seed)
+    known = base_name(made.name)
     return [Evaluation(0, found.returns, found.lengths, normalized_score(known, found.returns) if known else None)]
