@@ -310,7 +310,7 @@ def notes(rows: dict[str, np.ndarray], folder: Path) -> Path:
 
 
 REFUSED = {
-    "no reward (OGBench)": (ogbench, "no reward columns recognised"),
+    "no reward (OGBench)": (ogbench, "holds no rewards, as OGBench"),
     "a pickle": (pickled, "unknown file ending '.pkl'"),
     "RLlib, packed": (packed, "field 'obs' is packed (a pickle), which is never loaded; write the logs again"),
     "RLlib, several policies": (two_policies, "steps of 2 policies (red, blue)"),
