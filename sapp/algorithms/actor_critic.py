@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import equinox as eqx
@@ -159,6 +160,11 @@ def actor_loss(
     if baseline is not None:
         value = value + baseline(batch.observation, action)
     return jnp.mean(temperature * log_prob - value), jnp.mean(log_prob)
+
+
+def entropy_share(action_size: int, row: Mapping[str, float]) -> float:
+    """The most that −τ·log π adds to a target in size: τ times the logged entropy's, or that of uniform actions."""
+    return row.get("actor/temperature", 0.0) * (abs(row.get("actor/entropy", 0.0)) + action_size * math.log(2.0))
 
 
 def temperature_loss(log_temperature: Array, log_prob: Array, target_entropy: float) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -89,6 +90,14 @@ class Algorithm(eqx.Module):
     def policy(self, state: Any) -> Policy:
         """The current policy, with all that it needs to act."""
         raise TypeError(f"{type(self).__name__} must define policy()")
+
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """The most that one step adds to a target in size, for rewards of at most this size; None: it has no bound.
+
+        ``row`` is what the member has logged (the temperature of an entropy, the largest weight of a penalty). Divided
+        by 1 − γ it bounds |Q|.
+        """
+        return reward
 
     def features(self, state: Any, observation: Array) -> Array:
         """What state weights see of observations [B, …]: the observations themselves, or an encoder's output [B, F].

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import equinox as eqx
@@ -106,6 +107,10 @@ class BRAC(Algorithm):
         critics = make_critics(critic_key, spec, 2, self.critic_hidden, self.precision)
         alpha = jnp.asarray(self.alpha, jnp.float32)
         return BRACState(Trained.of(actor), Trained.of(critics), critics, Trained.of(behaviour), Trained.of(alpha))
+
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """None: a divergence from the behaviour has no bound."""
+        return None
 
     def policy(self, state: BRACState) -> NarrowGaussianActor:
         """The actor."""

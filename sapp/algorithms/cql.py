@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from sapp.algorithms.actor_critic import (
     actor_loss,
     adam_step,
     bootstrap_target,
+    entropy_share,
     soft_networks,
     temperature_loss,
 )
@@ -104,6 +106,15 @@ class CQL(Algorithm):
     def init(self, key: Array, spec: Spec) -> SoftState:
         """Fresh networks; the targets start as copies of the critics."""
         return SoftState.fresh(*soft_networks(key, spec, self.hidden, self.precision), self.initial_temperature)
+
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """The reward, the penalty's share and, with a soft backup, the entropy's.
+
+        The penalty lifts a logged action's value by at most half its weight above the target: there the slopes of
+        (Q − y)² and of −c·w·Q cancel.
+        """
+        weight = ALPHA_SCALES[self.alpha_scale] * float(self.alpha) * row.get("weights/max", 1.0)
+        return reward + weight / 2.0 + (entropy_share(action_size, row) if self.backup == "soft" else 0.0)
 
     def policy(self, state: SoftState) -> GaussianActor:
         """The actor."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,6 +33,10 @@ class DiscreteCQL(DQN):
 
     alpha: float = 1.0
     batch_size: int = eqx.field(static=True, default=64)
+
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """The reward and the penalty's share, as if the loss were quadratic throughout."""
+        return reward + float(self.alpha) * row.get("weights/max", 1.0)
 
     def check_penalty(self) -> None:
         """α is 0 or more; every kind of state weights is taken."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +10,15 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from sapp.algorithms.actor_critic import Trained, actor_loss, bootstrap_target, squared_td, td_loss, temperature_loss
+from sapp.algorithms.actor_critic import (
+    Trained,
+    actor_loss,
+    bootstrap_target,
+    entropy_share,
+    squared_td,
+    td_loss,
+    temperature_loss,
+)
 from sapp.algorithms.base import Algorithm, Metrics, check_no_weights, check_settings
 from sapp.core.pytrees import polyak
 from sapp.core.spec import Batch, Spec
@@ -84,6 +93,10 @@ class EDAC(Algorithm):
         critics = make_critics(critic_key, spec, self.critics, self.hidden, self.precision, small_head())
         log_temperature = jnp.log(jnp.asarray(self.initial_temperature, jnp.float32))
         return EDACState(Trained.of(actor), Trained.of(critics), critics, Trained.of(log_temperature))
+
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """The reward and the entropy's share."""
+        return reward + entropy_share(action_size, row)
 
     def policy(self, state: EDACState) -> GaussianActor:
         """The actor."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -106,6 +108,10 @@ class FisherBRC(Algorithm):
         return FisherBRCState(
             Trained.of(actor), Trained.of(offsets), offsets, Trained.of(zero), Trained.of(behaviour), Trained.of(zero)
         )
+
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """None: a divergence from the behaviour has no bound."""
+        return None
 
     def policy(self, state: FisherBRCState) -> GaussianActor:
         """The actor."""

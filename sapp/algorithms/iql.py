@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 import equinox as eqx
@@ -104,6 +105,10 @@ class IQL(Algorithm):
             scale,
         )  # fmt: skip
 
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """The reward as it is scaled and shifted."""
+        return reward * row.get("critic/reward_scale", 1.0) + abs(float(self.reward_shift))
+
     def policy(self, state: IQLState) -> Normalised:
         """The Gaussian actor on raw observations."""
         return Normalised(state.normaliser, state.actor.network)
@@ -134,6 +139,7 @@ class IQL(Algorithm):
         new = IQLState(actor, critics, targets, value, state.normaliser, state.reward_scale)
         return new, value_metrics | actor_metrics | critic_metrics | {
             "loss": value_loss + actor_loss + critic_loss,
+            "critic/reward_scale": jnp.asarray(state.reward_scale, jnp.float32),
             "value/loss": value_loss,
             "actor/loss": actor_loss,
         }

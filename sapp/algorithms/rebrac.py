@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -45,6 +46,10 @@ class ReBRAC(TD3):
 
     def __check_init__(self) -> None:
         check_settings(self, "actor_penalty", "critic_penalty")
+
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """The reward and the target's penalty, between actions at opposite corners at most."""
+        return reward + float(self.critic_penalty) * 4.0 * action_size * row.get("weights/max", 1.0)
 
     def make_networks(self, key: Array, spec: Spec) -> tuple[DeterministicActor, Any]:
         """An actor with a small last layer and two critics with layer norm."""

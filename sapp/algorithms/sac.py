@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from sapp.algorithms.actor_critic import (
     actor_loss,
     adam_step,
     bootstrap_target,
+    entropy_share,
     soft_networks,
     td_loss,
     temperature_loss,
@@ -65,6 +67,10 @@ class SAC(Algorithm):
         if self.padding is not None:
             actor, critics = _rescale(actor, critics, self.padding)
         return SoftState.fresh(actor, critics, self.initial_temperature)
+
+    def largest_target(self, reward: float, action_size: int, row: Mapping[str, float]) -> float | None:
+        """The reward and the entropy's share."""
+        return reward + entropy_share(action_size, row)
 
     def policy(self, state: SoftState) -> GaussianActor:
         """The actor."""

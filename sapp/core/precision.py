@@ -26,7 +26,7 @@ Precision = Literal["auto", "float32", "tf32", "mixed"]
   layers, and the last layer of networks with one output (critics) are float32.
 - ``mixed``: as ``tf32``; and CQL's critics score the thirty proposals of the penalty, from which nothing is
   bootstrapped, with bfloat16 operands (8 significant bits), on an NVIDIA GPU by a kernel of sapp's.
-- ``auto``: ``mixed`` on an NVIDIA GPU, else ``float32``.
+- ``auto``: ``tf32`` on an NVIDIA GPU, else ``float32``.
 """
 
 TF32, BF16 = 10, 7
@@ -45,7 +45,7 @@ def resolve(precision: Precision) -> Precision:
     """What ``auto`` means on this machine; any other setting is itself."""
     if precision != "auto":
         return precision
-    return "mixed" if on_cuda() else "float32"
+    return "tf32" if on_cuda() else "float32"
 
 
 def resolved(tree: T) -> T:

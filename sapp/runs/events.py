@@ -21,6 +21,9 @@ class EventKind(StrEnum):
     """The ``kind`` column of events.csv."""
 
     DIVERGED = "diverged"
+    VALUE_BEYOND = "value-beyond-limit"
+    VALUE_STOPPED = "value-stopped"
+    TARGETS_LOST = "targets-lost"
     RATIO_UNRELIABLE = "ratio-unreliable"
     RATIO_FALLBACK = "ratio-fallback"
     RATIO_RELIABLE = "ratio-reliable"
@@ -43,6 +46,9 @@ _HEALTH = {
 }
 _SENTENCES = {
     EventKind.DIVERGED: "diverged: stopped at its last finite state, the others go on",
+    EventKind.VALUE_BEYOND: "critic values are larger than rewards and discount allow: do not trust this member",
+    EventKind.VALUE_STOPPED: "critic values are ten times what rewards and discount allow: stopped, the others go on",
+    EventKind.TARGETS_LOST: "the critics no longer follow their targets (TD error): do not trust this member",
     EventKind.RATIO_UNRELIABLE: "ratio estimate unreliable",
     EventKind.RATIO_FALLBACK: "ratio estimate unreliable: weights are 1 until it is reliable again",
     EventKind.RATIO_RELIABLE: "ratio estimate reliable again",

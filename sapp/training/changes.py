@@ -20,8 +20,20 @@ class Changes:
         self.alive = alive
         self._ids = ids
         self._reports = [member.algorithm.weights.reports_health for member in members]
-        known = healths(events)
+        earlier = list(events)
+        known = healths(earlier)
         self._health = [known.get(each, RatioHealth.RELIABLE) for each in ids]
+        self._said = {(event.member, event.kind) for event in earlier}
+
+    def found(self, step: int, findings: Sequence[EventKind | None]) -> list[Event]:
+        """What is wrong with members' critics, each thing once per member."""
+        new = [
+            Event(step, member, kind)
+            for member, kind in zip(self._ids, findings, strict=True)
+            if kind is not None and (member, kind) not in self._said
+        ]
+        self._said |= {(event.member, event.kind) for event in new}
+        return new
 
     def since(self, step: int, alive: np.ndarray, unreliable: np.ndarray, fallback: np.ndarray) -> list[Event]:
         """Events up to a step.
@@ -35,7 +47,7 @@ class Changes:
         found: list[Event] = []
         for i, member in enumerate(self._ids):
             health = RatioHealth.UNRELIABLE if unreliable[i] and self._reports[i] else RatioHealth.RELIABLE
-            if self.alive[i] and not alive[i]:
+            if self.alive[i] and not alive[i] and (member, EventKind.VALUE_STOPPED) not in self._said:
                 found.append(Event(step, member, EventKind.DIVERGED))
             if health != self._health[i]:
                 kind = EventKind.RATIO_RELIABLE

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -17,6 +18,7 @@ from sapp.core.files import remove_leftovers
 from sapp.data import Dataset
 from sapp.data.check import account
 from sapp.evaluation.online_evaluation import Evaluator
+from sapp.runs.events import EventKind
 from sapp.runs.folders import CHECKPOINTS, DATA
 from sapp.runs.learners import Learner, Sums
 from sapp.runs.logger import RunLogger
@@ -26,6 +28,7 @@ from sapp.runs.progress import Progress, Silent, Terminal
 from sapp.runs.run import Run
 from sapp.training.background import Background, on_host
 from sapp.training.changes import Changes
+from sapp.training.guard import LIMIT, VALUE, Guard, largest_reward
 from sapp.training.population import Population, calls
 from sapp.training.stopping import Stop, stop_requests
 from sapp.training.upload import AnyDataset, populations_of
@@ -63,6 +66,8 @@ def opened(run: Run, datasets: Sequence[AnyDataset], session: Session) -> Iterat
         for population in populations:
             for phase in plan.phases:
                 logged |= dict.fromkeys(population.metric_names(phase))
+        if VALUE in logged:
+            logged[LIMIT] = None
         logger = stack.enter_context(RunLogger(run.path, logged, session.tensorboard))
         logger.rewind(step)
         learners = learners or [population.init() for population in populations]
@@ -71,7 +76,8 @@ def opened(run: Run, datasets: Sequence[AnyDataset], session: Session) -> Iterat
         stack.enter_context(view)
         background = stack.enter_context(Background(host_is_free()))
         _tell(view, plan, evaluator, [] if step else datasets)
-        yield Loop(run, populations, step, learners, logger, evaluator, view, requested, background)
+        rewards = [largest_reward(dataset) for dataset in datasets]
+        yield Loop(run, populations, step, learners, logger, evaluator, view, requested, background, rewards)
 
 
 def _tell(view: Progress, plan: Plan, evaluator: Evaluator, fresh: Sequence[AnyDataset]) -> None:
@@ -90,7 +96,9 @@ class Loop:
     def __init__(
         self, run: Run, populations: list[Population], step: int, learners: list[Learner], logger: RunLogger,
         evaluator: Evaluator, view: Progress, requested: Callable[[], Stop | None], background: Background,
+        rewards: Sequence[float],
     ) -> None:  # fmt: skip
+        """``rewards``: max |r| of each dataset."""
         self.run, self.populations, self.step, self.learners = run, populations, step, learners
         self.logger, self.evaluator, self.view, self.requested = logger, evaluator, view, requested
         self.background = background
@@ -100,6 +108,12 @@ class Loop:
         self.ids = [run.plan.ids[index] for index in order]
         alive = np.concatenate([np.asarray(learner.alive) for learner in learners])
         self.changes = Changes([run.plan.members[index] for index in order], self.ids, alive, run.events())
+        members = [run.plan.members[index] for index in order]
+        self.guard = Guard(
+            [member.algorithm for member in members],
+            [rewards[member.dataset] for member in members],
+            [run.plan.problems[member.dataset].action_size for member in members],
+        )
         # the clock goes on where the run stopped
         spent = max((float(row["seconds"]) for row in run.metrics()), default=0.0)
         self.began = time.perf_counter() - spent
@@ -157,7 +171,8 @@ class Loop:
         rows: list[dict[str, Any]] = []
         alive, unreliable, fallback = [], [], []
         seconds = round(time.perf_counter() - self.began, 3)
-        ids = iter(self.ids)
+        findings: list[EventKind | None] = [None] * len(self.ids)
+        numbers = iter(range(len(self.ids)))
         for learner, sum_ in zip(self.learners, sums, strict=True):
             steps, updates = np.asarray(sum_.steps), int(learner.updates)
             counts = np.maximum(steps, 1.0)
@@ -168,15 +183,36 @@ class Loop:
             fallback.append((values.get("weights/min", none) == 1.0) & (values.get("weights/max", none) == 1.0))
             head = {"step": self.step, "phase": phase.name, "updates": updates, "seconds": seconds}
             for position in range(len(steps)):
-                member = next(ids)
+                number = next(numbers)
                 if steps[position]:
                     own = {name: float(value[position]) for name, value in values.items()}
-                    rows.append(head | member.row() | own)
+                    if (limit := self.guard.limit(number, own)) is not None:
+                        own[LIMIT] = limit
+                    findings[number] = self.guard.finding(number, own) if alive[-1][position] else None
+                    rows.append(head | self.ids[number].row() | own)
         self.logger.metrics(rows)
-        events = self.changes.since(self.step, *map(np.concatenate, (alive, unreliable, fallback)))
+        events = self.changes.found(self.step, findings)
+        stopped = np.asarray([kind is EventKind.VALUE_STOPPED for kind in findings])
+        self._stop(stopped)
+        lives = np.concatenate(alive) & ~stopped
+        events += self.changes.since(self.step, lives, np.concatenate(unreliable), np.concatenate(fallback))
         self.logger.events(events)
         for event in events:
             self.view.say(f"{event.member}: {event.kind.sentence} (step {event.step:,})")
+
+    def _stop(self, members: np.ndarray) -> None:
+        """Let members learn no further."""
+        if not members.any():
+            return
+        first = 0
+        for number, learner in enumerate(self.learners):
+            count = len(learner.alive)
+            stops = members[first : first + count] & np.asarray(learner.alive)
+            first += count
+            alive = np.asarray(learner.alive) & ~stops
+            stopped_at = np.where(stops, int(learner.updates), np.asarray(learner.stopped_at)).astype(np.int32)
+            parts = jax.device_put((alive, stopped_at), (learner.alive.sharding, learner.stopped_at.sharding))
+            self.learners[number] = eqx.tree_at(lambda x: (x.alive, x.stopped_at), learner, parts)
 
     def _evaluation_due(self, phase: Phase, start: int, last: bool) -> bool:
         every = self.run.plan.eval_every
