@@ -1,4 +1,4 @@
-"""Figures that were made with rounded values say so in their place, and no page offers the setting that rounded them."""
+"""Figures made with rounded values say so in their place, and no page offers the setting that rounded them."""
 
 from __future__ import annotations
 
