@@ -1,4 +1,4 @@
-"""The page on architecture names modules that exist, packages in the order of their layers, and frames that are there."""
+"""The page on architecture names modules that exist, packages in the order of their layers, and real frames."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from test_layers import LAYERS
 
 from sapp.runs import folders
-from test_layers import LAYERS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
