@@ -429,6 +429,13 @@ def _(place: Place) -> list[str]:
 
 @case("evaluation before any checkpoint", "run", "no checkpoint yet")
 def _(place: Place) -> list[str]:
+    for file in (place.run() / "checkpoints").iterdir():
+        file.unlink()
+    return ["evaluate", "run"]
+
+
+@case("evaluation where checkpoints cannot be found", "cannot list the checkpoints")
+def _(place: Place) -> list[str]:
     shutil.rmtree(place.run() / "checkpoints")
     return ["evaluate", "run"]
 

@@ -244,11 +244,15 @@ def _record_given(
     from sapp.collect.given_vectors import record
     from sapp.collect.minari_export import save_minari
     from sapp.data import save_npz
+    from sapp.data.loaders.arrays import check_target
     from sapp.runs.folders import new_folder
 
     if minari is not None and len(places) > 1:
         raise SappError("--minari names one dataset: give one environment and one seed")
     options["epsilon"] = options["epsilon"] or 0.0
+    for _, _, folder in places:
+        if folder is not None:
+            check_target(folder / "data.npz")
     for environment, seed, folder in places:
         data = record(environment, policy, seed=seed, name=f"{environment}-{policy.name}", **options)
         if minari is not None:

@@ -9,7 +9,7 @@ import typer
 
 from sapp.cli import benchmark
 from sapp.cli.console import console, load, print_json
-from sapp.cli.options import SETTINGS, Columns, High, Home, Json, Limit, Low, Name, Source
+from sapp.cli.options import SETTINGS, Columns, Force, High, Home, Json, Limit, Low, Name, Source
 from sapp.core.errors import SappError
 
 if TYPE_CHECKING:
@@ -83,13 +83,17 @@ def show(
     low: Low = None,
     high: High = None,
     limit: Limit = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """``sapp.data.dataset_summary.summarise(sapp.load(source))``."""
     from dataclasses import asdict
 
-    from sapp.data.dataset_summary import plot_summary, print_summary, summarise
+    from sapp.core.files import check_replaceable
+    from sapp.data.dataset_summary import is_figure, plot_summary, print_summary, summarise
 
+    if plot is not None:
+        check_replaceable(plot, is_figure, "a figure that sapp drew", force)
     dataset = load(
         source, columns=columns, environment=environment, action_low=low, action_high=high, max_episode_steps=limit
     )
@@ -146,9 +150,11 @@ def convert(
     high: High = None,
     limit: Limit = None,
     compress: Annotated[bool, typer.Option("--compress", help="Smaller and slower.")] = False,
+    force: Force = False,
 ) -> None:
     """``sapp.save_npz(sapp.load(source), target)``."""
     from sapp.data import FrameDataset, save_npz
+    from sapp.data.loaders.arrays import check_target
     from sapp.data.loaders.dqn_replay import is_dqn_replay, load_dqn_replay
 
     if is_dqn_replay(Path(source)) and target.suffix != ".npz":
@@ -157,6 +163,7 @@ def convert(
         return
     if target.suffix != ".npz":
         raise SappError(f"{target}: the file name must end in .npz")
+    check_target(target, force)
     dataset = load(
         source, columns=columns, name=name, environment=environment, action_low=low, action_high=high,
         max_episode_steps=limit,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sapp.cli.options import Force
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
 
@@ -136,11 +137,12 @@ def report(
         Path | None, typer.Option("--figures", help="Folder for charts (PNG, SVG) and tables (Markdown, LaTeX).")
     ] = None,
     title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Results",
+    force: Force = False,
 ) -> None:
     """``sapp.report.report(sources, out, figures)``."""
     from sapp.report import report as write
 
-    print(f"Report: {write(sources, out, figures, title)}")
+    print(f"Report: {write(sources, out, figures, title, force)}")
     if figures is not None:
         print(f"Figures and tables: {figures}")
 

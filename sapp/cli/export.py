@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sapp.cli.console import print_json
-from sapp.cli.options import Json
+from sapp.cli.options import Force, Json
 
 
 def add_command(app: typer.Typer) -> None:
@@ -25,12 +25,13 @@ def export(
     member: Annotated[str | None, typer.Option("--member", help="Which policy, if the run has several.")] = None,
     step: Annotated[int | None, typer.Option("--step", help="Which checkpoint [the newest].")] = None,
     samples: Annotated[int, typer.Option("--samples", help="Random inputs to compare on.")] = 1_000,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """``sapp.export.export_policy(run, target)``."""
     from sapp.export import export_policy
 
-    card = export_policy(path, target, member=member, step=step, samples=samples)
+    card = export_policy(path, target, member=member, step=step, samples=samples, force=force)
     if json:
         print_json(card)
         return

@@ -6,6 +6,7 @@ Nothing heavy is imported before a command runs, so that help answers at once.
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from sapp.cli import algorithms, collect, demo, evaluate, experiment, export, re
 from sapp.cli.data import data_app
 from sapp.cli.options import SETTINGS
 from sapp.cli.theory import theory_app
-from sapp.core.errors import Interrupted, SappError
+from sapp.core.errors import Interrupted, SappError, printable
 from sapp.core.version import __version__
 
 # A usage error of the parser; typer carries the parser inside or beside it depending on its version.
@@ -61,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     An error is one line on stderr. Anything unforeseen is a bug and keeps its traceback.
     """
+    for stream in (sys.stdout, sys.stderr):  # a terminal of ASCII shows escapes, not a traceback
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
         code = typer.main.get_command(app).main(args=arguments, prog_name="sapp", standalone_mode=False)
@@ -85,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(line: str, code: int) -> int:
-    print(" ".join(line.split()), file=sys.stderr)
+    print(printable(" ".join(line.split())), file=sys.stderr)
     return code
 
 

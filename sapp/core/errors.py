@@ -37,8 +37,15 @@ def check_ranges(owner: str, values: Mapping[str, object], low: float, high: flo
 
 def one_line(error: BaseException) -> str:
     """Return an exception's message on one line, cut to a readable length."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text = printable(" ".join(str(error).split())) or type(error).__name__
     return text if len(text) <= 200 else text[:197] + "..."
+
+
+def printable(text: str) -> str:
+    """Text from a file without what would steer a terminal: control characters are shown as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:

@@ -1,11 +1,13 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, a power cut takes none back, and nobody's file is lost."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+import secrets
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sapp.core.errors import SappError
@@ -13,34 +15,42 @@ from sapp.core.errors import SappError
 _SUFFIX = ".tmp"
 _LEFTOVERS = (f".*{_SUFFIX}", ".tmp??????")
 """Names of half-written files and folders: ours, and those that safetensors writes aside of its own accord."""
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+HEAD = 4096
+"""How much of a file's beginning, and of its end, says what it is."""
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Delete what a killed process left half-written in a folder; nobody else may be writing there."""
+    """Delete what a killed process left half-written in a folder; nobody else may be writing there.
+
+    A folder that is a link belongs to whoever made what it leads to.
+    """
+    if folder.is_symlink():
+        return
     for pattern in _LEFTOVERS:
         for leftover in folder.glob(pattern):
-            if leftover.is_dir():  # of frames
+            if leftover.is_dir() and not leftover.is_symlink():  # of frames
                 shutil.rmtree(leftover, ignore_errors=True)
             else:
                 leftover.unlink(missing_ok=True)
 
 
 def write_aside(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a temporary file beside ``path``, flush it to disk, then rename it into place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{_SUFFIX}")
+    """Let ``write`` fill a temporary file beside ``path``, flush it to disk, then rename it into place.
+
+    The temporary name cannot be foreseen and is opened as new, so that no link there is ever followed. What an earlier
+    process that was killed left of the same file is deleted.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(temporary)
-        with open(temporary, "rb") as handle:
-            os.fsync(handle.fileno())
-        os.replace(temporary, path)
+        _remove_own_leftovers(path)
+        with _held_new(path) as temporary:
+            write(temporary)
+            sync(temporary)
+            os.replace(temporary, path)
+        sync(path.parent)
     except OSError as error:
-        raise SappError(
-            f"{path}: cannot write ({error.strerror or error}); free some space or choose another folder"
-        ) from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+        raise SappError(f"{path}: cannot write ({error.strerror or error}); {_cure(error)}") from None
 
 
 def write_text(path: Path, text: str) -> None:
@@ -50,3 +60,92 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
     write_aside(path, write)
+
+
+def sync(path: Path) -> None:
+    """Flush a file, or the names in a folder, to disk; where folders cannot be flushed (Windows) the file is enough."""
+    folder = path.is_dir()
+    if folder and os.name == "nt":
+        return
+    descriptor = os.open(path, os.O_RDONLY if folder or os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_replaceable(path: Path, is_ours: Callable[[bytes], bool], what: str, force: bool = False) -> None:
+    """Refuse to write over a file that the same command did not write.
+
+    Args:
+        path: what is to be written.
+        is_ours: whether a file with this beginning and end (``HEAD`` bytes each) is of the same kind.
+        what: the kind, for the message.
+        force: replace it whatever it is.
+    """
+    if path.is_dir():
+        raise SappError(f"{path}: is a folder; name a file")
+    if force or not os.path.lexists(path):
+        return
+    try:
+        with path.open("rb") as file:
+            content = file.read(HEAD)
+            if (rest := file.seek(0, os.SEEK_END) - HEAD) > 0:
+                file.seek(-min(rest, HEAD), os.SEEK_END)
+                content += file.read(HEAD)
+    except OSError as error:
+        raise SappError(f"{path}: is there and cannot be read ({error.strerror}); name another file") from None
+    if not is_ours(content):
+        raise SappError(f"{path}: is there already and is not {what}; name another file, or add --force to replace it")
+
+
+@contextlib.contextmanager
+def _held_new(path: Path) -> Iterator[Path]:
+    """A new file of ours beside ``path``, held by a lock that dies with this process, so that others leave it alone."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
+    descriptor = os.open(temporary, _NEW, 0o666)
+    try:
+        _lock(descriptor)
+        yield temporary
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _remove_own_leftovers(path: Path) -> None:
+    """Delete temporary files of ``path`` whose process is gone."""
+    pattern = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{16}" + re.escape(_SUFFIX))
+    with contextlib.suppress(OSError), os.scandir(path.parent) as found:
+        for name in [each.name for each in found if each.name.endswith(_SUFFIX)]:
+            if not pattern.fullmatch(name):
+                continue
+            with contextlib.suppress(OSError):
+                descriptor = os.open(path.with_name(name), os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+                try:
+                    if _lock(descriptor):
+                        path.with_name(name).unlink(missing_ok=True)
+                finally:
+                    os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Whether nobody else holds the file; where there are no such locks nothing is ever known to be left."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _cure(error: OSError) -> str:
+    """What to do about a write that failed: permission is not space."""
+    import errno
+
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "make the folder writable or choose another"
+    return "free some space or choose another folder"

@@ -264,6 +264,11 @@ def _print_dimensions(summary: Summary, console: Console) -> None:
     console.print(dimensions)
 
 
+def is_figure(content: bytes) -> bool:
+    """Whether a file's beginning or end is that of a figure drawn by matplotlib."""
+    return content.startswith((b"\x89PNG", b"<?xml", b"%PDF")) and b"atplotlib" in content
+
+
 def plot_summary(dataset: Dataset | FrameDataset, path: str | Path) -> Path:
     """Draw returns, lengths and the ranges of observations and actions; the format follows the ending of the path.
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from sapp.core import locks
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, one_line, printable
+from sapp.core.files import write_aside
 
 FORMAT = 3
 _MARK = 0x53415050  # "SAPP"
@@ -57,27 +58,40 @@ class Store:
             raise SappError(f"{self.path}: no results store there; make one with 'sapp experiment'")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.path)
+            if create and not self.path.exists():
+                write_aside(self.path, _make)  # whole or not there: a store that is cut off has lost its results
+            self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True)
             mark = self._db.execute("PRAGMA application_id").fetchone()[0]
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            empty = not self._db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-            if empty and create:
-                self._make()
-            elif mark != _MARK:
-                raise SappError(f"{self.path}: not a results store; name another file")
-            elif version != FORMAT:
-                raise SappError(f"{self.path}: store format {version}, this version reads {FORMAT}")
-        except (sqlite3.Error, OSError) as error:
-            raise SappError(f"{self.path}: cannot open as a results store ({error})") from None
+            found = dict(self._db.execute("SELECT name, type FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"))
+            if mark != _MARK:
+                cut = not mark and not found
+                what = "is empty, its making was cut off: delete it" if cut else "not a results store"
+                raise SappError(f"{self.path}: {what}; or name another file")
+            if version != FORMAT:
+                raise SappError(f"{self.path}: store format {version}, this version reads {FORMAT}; name another file")
+            self._check_tables(found)
+        except SappError:
+            self._db.close()
+            raise
+        except (sqlite3.Error, OSError, OverflowError) as error:
+            raise SappError(
+                f"{self.path}: cannot open as a results store ({one_line(error)}); it is damaged or of another kind: "
+                "restore it, or delete it and run the experiment again"
+            ) from None
 
-    def _make(self) -> None:
-        with self._db:
-            self._db.execute(f"PRAGMA application_id = {_MARK}")
-            self._db.execute(f"PRAGMA user_version = {FORMAT}")
-            for table, columns in TABLES.items():
-                fields = ", ".join(f'"{name}"' for name in columns)
-                key = ", ".join(f'"{name}"' for name in columns[: _KEYS[table]])
-                self._db.execute(f"CREATE TABLE {table} ({fields}, PRIMARY KEY ({key})) WITHOUT ROWID")
+    def _check_tables(self, found: Mapping[str, str]) -> None:
+        """A store has our tables and nothing else: a view in a table's place could compute for ever."""
+        cure = "delete it and run the experiment again, or restore it"
+        if missing := sorted(set(TABLES) - set(found)):
+            raise SappError(f"{self.path}: has no table {missing[0]!r}, its making was cut off; {cure}")
+        for name, kind in found.items():
+            if name not in TABLES or kind != "table":
+                raise SappError(f"{self.path}: holds a {kind} {printable(name)!r} that no store has; {cure}")
+        for table, columns in TABLES.items():
+            names = tuple(row[1] for row in self._db.execute(f"PRAGMA table_xinfo({table})"))
+            if names != columns:
+                raise SappError(f"{self.path}: its table {table!r} has other columns; {cure}")
 
     def __enter__(self) -> Store:
         return self
@@ -114,6 +128,19 @@ class Store:
     def timings_path(self) -> Path:
         """The file beside the store that says how long training took."""
         return self.path.with_name(f"{self.path.stem}-timings.csv")
+
+
+def _make(path: Path) -> None:
+    """A store without rows."""
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("PRAGMA journal_mode = MEMORY")  # it is nobody's yet, and nothing may be left beside it
+        db.execute("BEGIN")
+        db.execute(f"PRAGMA application_id = {_MARK}")
+        db.execute(f"PRAGMA user_version = {FORMAT}")
+        for table, columns in TABLES.items():
+            fields = ", ".join(f'"{name}"' for name in columns)
+            key = ", ".join(f'"{name}"' for name in columns[: _KEYS[table]])
+            db.execute(f"CREATE TABLE {table} ({fields}, PRIMARY KEY ({key})) WITHOUT ROWID")
 
 
 @contextlib.contextmanager

@@ -63,6 +63,16 @@ def _reasons(offline: dict[str, Any]) -> str:
     return "; ".join(each["what"] for each in offline["diagnosis"]["reasons"])
 
 
+def is_card_data(content: bytes) -> bool:
+    """Whether a file's beginning is that of a card as JSON."""
+    return content.startswith(b'{\n  "file": ') and b'\n  "policy": {' in content
+
+
+def is_card(content: bytes) -> bool:
+    """Whether a file's beginning is that of a card as a page."""
+    return content.startswith(b"# ") and b"\n\nPolicy file: `" in content
+
+
 def markdown(card: dict[str, Any]) -> str:
     """The card as a page."""
     policy, data, output, entering = card["policy"], card["data"], card["output"], card["input"]

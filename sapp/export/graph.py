@@ -334,3 +334,8 @@ class _Graph:
 
 def _is_batch(size: int) -> bool:
     return bool(size) and size % BATCH == 0
+
+
+def is_ours(content: bytes) -> bool:
+    """Whether a file's beginning is that of a graph made here: protobuf's second field is the producer's name."""
+    return b"\x12\x04sapp" in content[:16]

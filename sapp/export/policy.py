@@ -15,10 +15,10 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.extras import require
-from sapp.core.files import write_aside, write_text
+from sapp.core.files import check_replaceable, write_aside, write_text
 from sapp.data.action_units import from_unit
-from sapp.export.card import card_of, markdown
-from sapp.export.graph import build
+from sapp.export.card import card_of, is_card, is_card_data, markdown
+from sapp.export.graph import build, is_ours
 from sapp.runs.members import MemberId
 from sapp.runs.problem import Problem
 from sapp.runs.run import Run
@@ -31,7 +31,7 @@ TIES = 0.002
 
 def export_policy(
     source: str | Path | Run, target: str | Path, *, member: int | str | None = None, step: int | None = None,
-    samples: int = 1_000,
+    samples: int = 1_000, force: bool = False,
 ) -> dict[str, Any]:  # fmt: skip
     """Write a policy as ONNX, with its card as Markdown and JSON beside it, and return the card.
 
@@ -44,12 +44,17 @@ def export_policy(
         member: which policy, by name or index, where the run has several.
         step: which checkpoint (default: the newest).
         samples: random inputs to compare on.
+        force: replace files of these names that are not an exported policy and its card.
     """
     target = Path(target)
     if target.suffix != ".onnx":
         raise SappError(f"{target}: the file name must end in .onnx")
     if samples < 1:
         raise SappError(f"samples is {samples}; compare on at least 1")
+    data_file, page_file = target.with_suffix(".json"), target.with_suffix(".md")
+    check_replaceable(target, is_ours, "a policy that sapp exported", force)
+    check_replaceable(data_file, is_card_data, "a policy's card", force)
+    check_replaceable(page_file, is_card, "a policy's card", force)
     if not isinstance(source, Run) and Path(source).is_file():
         actor, problem, facts = _of_file(Path(source))
     else:
@@ -61,13 +66,15 @@ def export_policy(
     content = build(function, shape, "action", metadata)
     check = compare(content, function, problem, samples)
     card = card_of(problem, facts, check, target.name)
+    page = markdown(card)  # before anything is written: the three files belong together
+    data = json.dumps(card, indent=2, ensure_ascii=False) + "\n"
 
     def write(aside: Path) -> None:
         aside.write_bytes(content)
 
     write_aside(target, write)
-    write_text(target.with_suffix(".json"), json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-    write_text(target.with_suffix(".md"), markdown(card))
+    write_text(data_file, data)
+    write_text(page_file, page)
     return card
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sapp.core.files import write_text
+from sapp.core.errors import SappError
+from sapp.core.files import check_replaceable, write_text
 from sapp.report.content import Content, content
 from sapp.report.figures import draw
 from sapp.report.page import page
@@ -15,7 +16,7 @@ from sapp.report.sources import read
 
 def report(
     sources: Sequence[str | Path], out: str | Path = "report.html", figures: str | Path | None = None,
-    title: str = "Results",
+    title: str = "Results", force: bool = False,
 ) -> Path:  # fmt: skip
     """Write the page of some results stores or run folders.
 
@@ -24,14 +25,23 @@ def report(
         out: the HTML file.
         figures: a folder for the charts (PNG, SVG) and the tables (Markdown, LaTeX).
         title: of the page.
+        force: replace a file that is not a report; what the report is made from never is.
     """
-    contents = [content(experiment) for experiment in read(sources)]
     path = Path(out)
+    if any(path.resolve() == Path(source).resolve() for source in sources):
+        raise SappError(f"{path}: the report is made from it; name another file to write")
+    check_replaceable(path, _is_report, "a report", force)
+    contents = [content(experiment) for experiment in read(sources)]
     write_text(path, page(contents, title))
     if figures is not None:
         for number, each in enumerate(contents):
             export(each, Path(figures) / f"{number + 1}-{slug(each.experiment.name)}")
     return path
+
+
+def _is_report(content: bytes) -> bool:
+    """Whether a file's beginning is that of a page written here."""
+    return b'<meta name="generator" content="sapp ' in content
 
 
 def export(each: Content, folder: Path) -> list[Path]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError
-from sapp.core.files import write_aside
+from sapp.core.files import check_replaceable, write_aside
 from sapp.data.columns import Given, given_columns
 from sapp.data.dataset import ARRAYS, Dataset
 from sapp.data.field_names import resembles
@@ -109,6 +109,16 @@ def load_npz(
     core: dict[str, Any] = {key: arrays[key] for key in ARRAYS}
     data = Dataset.from_arrays(**core, extras=extras, max_episode_steps=limit, source=str(path), **chosen)
     return replace(data, **units) if units else data
+
+
+def check_target(path: Path, force: bool = False) -> None:
+    """Refuse to write a dataset over a file that ``save_npz`` did not write, such as the logs themselves."""
+    check_replaceable(path, _is_ours, "a dataset that sapp wrote", force)
+
+
+def _is_ours(content: bytes) -> bool:
+    """Whether a zip archive's end lists the entry that only ``save_npz`` writes."""
+    return content.startswith(b"PK") and f"{_META}.npy".encode() in content
 
 
 def save_npz(dataset: Dataset, path: str | Path, *, compress: bool = False) -> Path:

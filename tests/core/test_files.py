@@ -1,0 +1,126 @@
+"""Files appear whole or not at all, under names nobody can foresee, and never over somebody else's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sapp.core import files
+from sapp.core.errors import SappError, printable
+from sapp.core.files import check_replaceable, remove_leftovers, write_aside, write_text
+
+
+def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    write_text(target, "old")
+
+    def write(aside: Path) -> None:
+        aside.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(SappError, match="No space left on device"):
+        write_aside(target, write)
+    assert target.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_temporary_names_differ_and_are_new_files(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def write(aside: Path) -> None:
+        assert aside.stat().st_size == 0
+        seen.append(aside.name)
+
+    for _ in range(2):
+        write_aside(tmp_path / "a", write)
+    assert len(set(seen)) == 2
+    assert all(str(os.getpid()) not in name.split(".")[2:3] for name in seen)
+
+
+def test_a_link_under_a_temporary_name_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.setattr(files.secrets, "token_hex", lambda _: "0" * 16)
+    (tmp_path / f".a.{'0' * 16}.tmp").symlink_to(victim)
+    with pytest.raises(SappError, match="cannot write"):
+        write_text(tmp_path / "a", "text")
+    assert victim.read_text() == "mine"
+
+
+def test_the_file_and_its_folder_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(files, "sync", lambda path: synced.append("folder" if path.is_dir() else "file"))
+    write_text(tmp_path / "a", "text")
+    assert synced == ["file", "folder"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sapp.core.files import write_aside
+def write(aside):
+    aside.write_text("half")
+    print(aside.name, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+write_aside(Path(sys.argv[1]), write)
+"""
+
+
+def test_what_a_killed_process_left_is_cleared_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    target = tmp_path / "a.npz"
+    done = subprocess.run([sys.executable, "-c", KILLED, str(target)], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL
+    left = tmp_path / done.stdout.strip()
+    assert left.is_file()
+
+    def write(aside: Path) -> None:
+        assert not left.exists()
+        write_text(target, "by another one meanwhile")
+        assert aside.exists()
+        aside.write_text("whole")
+
+    write_aside(target, write)
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("a.npz", "whole")]
+
+
+def test_leftovers_behind_a_link_are_somebody_elses(tmp_path: Path) -> None:
+    own = tmp_path / "elsewhere"
+    own.mkdir()
+    (own / ".mine.tmp").write_text("mine")
+    (tmp_path / "data").symlink_to(own)
+    remove_leftovers(tmp_path / "data")
+    assert (own / ".mine.tmp").exists()
+
+
+def test_only_files_of_the_same_kind_are_replaced(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+
+    def check(force: bool = False) -> None:
+        check_replaceable(file, lambda content: content.startswith(b"ours"), "one of ours", force)
+
+    check()
+    file.write_bytes(b"ours" + bytes(10_000))
+    check()
+    file.write_bytes(b"theirs")
+    with pytest.raises(SappError, match=r"is there already and is not one of ours; .* --force"):
+        check()
+    check(force=True)
+    with pytest.raises(SappError, match="is a folder"):
+        check_replaceable(tmp_path, lambda _: True, "ours", True)
+
+
+def test_permission_is_not_called_a_lack_of_space(tmp_path: Path) -> None:
+    def write(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    with pytest.raises(SappError, match="make the folder writable"):
+        write_aside(tmp_path / "a", write)
+
+
+def test_control_characters_are_shown_not_sent() -> None:
+    assert printable("a\x1b]0;gone\x07é\u202e") == "a\\x1b]0;gone\\x07é\\u202e"
