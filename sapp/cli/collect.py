@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from json import loads as load_json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,9 @@ from sapp.cli.console import console
 from sapp.cli.options import OPEN, split_options, whole_number
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
+
+if TYPE_CHECKING:
+    from sapp.collect.online_dqn import DQNRun
 
 Place = tuple[str, int, Path | None]
 """An environment, a seed and the folder of its run."""
@@ -131,9 +135,12 @@ def collect(
         raise SappError("--minari is for what a given policy plays: add --policy, such as --policy uniform")
     if algorithm not in ("sac", "dqn"):
         raise SappError(f"--algorithm {algorithm!r} is unknown: use sac, or dqn for images")
-    if algorithm == "dqn":
-        if resume is not None:
-            raise SappError("an online DQN is not resumed: its log is whole wherever it stops; collect another one")
+    if resume is not None and _is_dqn(resume):
+        from sapp.collect import online_dqn
+
+        _print_dqn(online_dqn.resume(resume, threads=threads, time_limit=time_limit, progress=not quiet), 0)
+        return
+    if algorithm == "dqn" and resume is None:
         from sapp.collect.online_dqn import Exploration
 
         schedule = Exploration(
@@ -210,11 +217,29 @@ def _collect_dqn(
     algorithm = override(dqn.dopamine_dqn(), changes)
     for environment, seed, folder in places:
         run = dqn.train(environment, algorithm=algorithm, seed=seed, out=folder, **options)
-        if episodes and not quiet:
-            found = run.play(episodes).returns
-            print(f"Return of the last network: {found.mean():.1f} over {episodes} episodes, epsilon 0.001")
-        print(f"Data: {run.log}")
-        print(f"Run: {run.path}")
+        _print_dqn(run, 0 if quiet else episodes)
+
+
+def _is_dqn(folder: Path) -> bool:
+    """Whether a folder's config.json says that it is an online DQN's."""
+    try:
+        content = load_json((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False  # whoever opens it next says so
+    return isinstance(content, dict) and content.get("kind") == "online dqn"
+
+
+def _print_dqn(run: DQNRun, episodes: int) -> None:
+    """What there is now, and how to go on where it was stopped."""
+    if not run.finished:
+        print(f"Run: {run.path}, at step {run.steps:,} of {run.config['steps']:,}; its log so far: {run.log}")
+        print(f"Go on with: sapp collect --resume {run.path}")
+        return
+    if episodes:
+        found = run.play(episodes).returns
+        print(f"Return of the last network: {found.mean():.1f} over {episodes} episodes, epsilon 0.001")
+    print(f"Data: {run.log}")
+    print(f"Run: {run.path}")
 
 
 def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], quiet: bool) -> None:

@@ -40,6 +40,7 @@ class FramesLog:
         level: of gzip.
         threads: that compress.
         resume: go on after the shards that are there.
+        again: write what is there once more, from the first shard on.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class FramesLog:
         level: int = 1,
         threads: int = 1,
         resume: bool = False,
+        again: bool = False,
     ) -> None:
         if count < 1 or threads < 1:
             raise SappError(f"{folder}: a log needs at least 1 row of the environment and 1 thread")
@@ -70,6 +72,7 @@ class FramesLog:
             action_labels=environment.action_labels,
             level=level,
             resume=resume,
+            again=again,
         )
         self.folder = self._writer.folder
         self.steps = 0

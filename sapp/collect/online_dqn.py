@@ -3,13 +3,17 @@
 A round is one step of all environments. The device chooses actions, then makes the round's updates while the emulators
 step on the processors: dispatch returns at once, so the two run side by side, and what acts is what was learned one
 round before. Everything is a function of the seed, whichever side was faster.
+
+A checkpoint holds what was learned, and actions.bin what was done: a run that was killed plays its actions again, which
+gives the ring and the log as they were, and goes on to the same bits.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,21 +27,25 @@ from jax import Array
 
 from sapp.algorithms import config as configuration
 from sapp.algorithms.dqn import DQN, DQNState
+from sapp.collect.action_log import ActionLog
 from sapp.collect.frame_replay import FrameRing
 from sapp.collect.frames_log import FramesLog
-from sapp.core.errors import SappError
-from sapp.core.files import write_text
+from sapp.core.errors import Interrupted, SappError, one_line
+from sapp.core.files import remove_leftovers, write_text
 from sapp.core.spec import Spec
-from sapp.data.loaders.dqn_files import shard_numbers
 from sapp.envs import make_frames
 from sapp.envs.frames import FrameEnvironment, Play, play
 from sapp.runs import checkpoint
-from sapp.runs.folders import LOCK, claimed
-from sapp.runs.metric_tables import Table
+from sapp.runs.folders import CHECKPOINTS, LOCK, checkpoint_files, claimed, locked
+from sapp.runs.metric_tables import Table, read
 from sapp.runs.progress import Progress, Silent, Terminal
+from sapp.training.stopping import Stop, stop_requests
 from sapp.weights.base import Metrics
 
-CONFIG, METRICS, NETWORK, LOGS = "config.json", "metrics.csv", "network.safetensors", "replay_logs"
+CONFIG, METRICS, NETWORK, LOGS, ACTIONS = (
+    "config.json", "metrics.csv", "network.safetensors", "replay_logs", "actions.bin",
+)  # fmt: skip
+KIND, KEEP = "online dqn", 2
 COLUMNS = ("step", "seconds", "episodes", "return_mean", "length_mean", "epsilon", "updates", "loss", "critic/value")
 
 
@@ -72,15 +80,13 @@ class Exploration:
 
 
 class DQNRun:
-    """A folder made by ``train``: the log, the network at the end, and how learning went."""
+    """A folder made by ``train``, finished or not: the log, the latest network, and how learning went."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if not (self.path / CONFIG).is_file():
             raise SappError(f"{self.path}: not a folder of an online DQN (it has no {CONFIG})")
-        self.config: dict[str, Any] = json.loads((self.path / CONFIG).read_text(encoding="utf-8"))
-        if self.config.get("kind") != "online dqn":
-            raise SappError(f"{self.path}: another kind of run, not an online DQN's")
+        self.config: dict[str, Any] = _config(self.path / CONFIG)
 
     @property
     def log(self) -> Path:
@@ -89,11 +95,18 @@ class DQNRun:
 
     @property
     def steps(self) -> int:
-        """Environment steps that were taken."""
-        return int(self.config["steps_taken"])
+        """Environment steps at the newest checkpoint."""
+        return max(checkpoint_files(self.path), default=0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps were taken and their log is whole."""
+        return bool(self.config.get("steps_taken", -1) >= self.config["steps"])
 
     def policy(self) -> Any:
-        """The network at the end as a policy of stacks [B, stack, H, W]."""
+        """The network of the newest checkpoint as a policy of stacks [B, stack, H, W]."""
+        if not (self.path / NETWORK).exists():
+            raise SappError(f"{self.path}: no checkpoint yet; go on with: sapp collect --resume {self.path}")
         algorithm: DQN = configuration.build(self.config["algorithm"])
         spec = Spec.of_frames(self.config["frame"], self.config["num_actions"])
         like = jax.eval_shape(lambda key: algorithm.init(key, spec).scores, jax.random.PRNGKey(0))
@@ -101,7 +114,7 @@ class DQNRun:
         return eqx.filter_jit(lambda stacks: jnp.argmax(scores(stacks), axis=-1))
 
     def play(self, episodes: int = 10, seed: int = 1, epsilon: float = 0.001) -> Play:
-        """Play the network at the end."""
+        """Play the network of the newest checkpoint."""
         policy = self.policy()
         environment = make_frames(self.config["environment"])
         return play(
@@ -122,6 +135,7 @@ def train(
     update_period: int = 4,
     stack: int = 4,
     log_every: int = 10_000,
+    checkpoint_every: int = 50_000,
     shard_rows: int = 1_000_000,
     threads: int | None = None,
     time_limit: float | None = None,
@@ -141,13 +155,15 @@ def train(
         update_period: steps for each update.
         stack: frames of an observation.
         log_every: steps between rows of metrics.csv.
+        checkpoint_every: steps between checkpoints, the most that a kill can cost.
         shard_rows: rows of a shard of the log at most.
         threads: emulator threads (default: one a core).
-        time_limit: stop after so many seconds; what was logged by then is kept, a whole log.
+        time_limit: save and stop after so many seconds; ``resume`` goes on.
         out: folder; by default ``runs/dqn-<environment>-<time>``.
         progress: show a progress bar.
     """
-    least = {"steps": steps, "rows": rows, "update_period": update_period, "stack": stack, "log_every": log_every}
+    least = {"steps": steps, "rows": rows, "update_period": update_period, "stack": stack, "log_every": log_every,
+             "checkpoint_every": checkpoint_every, "shard_rows": shard_rows}  # fmt: skip
     for name, value in least.items():
         if value < 1:
             raise SappError(f"{name} is {value}: it must be at least 1")
@@ -159,90 +175,228 @@ def train(
     chosen = algorithm or dopamine_dqn()
     schedule = exploration or Exploration()
     config: dict[str, Any] = {
-        "kind": "online dqn", "environment": place.name, "seed": seed, "steps": steps, "rows": rows,
+        "kind": KIND, "environment": place.name, "seed": seed, "steps": steps, "rows": rows,
         "capacity": capacity, "update_period": update_period, "frame": [stack, *place.frame_shape],
         "num_actions": place.num_actions, "exploration": vars(schedule), "algorithm": configuration.describe(chosen),
+        "log_every": log_every, "checkpoint_every": checkpoint_every, "shard_rows": shard_rows,
     }  # fmt: skip
-    name = place.name.removeprefix("ALE/").removesuffix("-v5").lower()
     with claimed(out, f"dqn-{place.name.replace('/', '-')}", ()) as folder:  # what was logged is kept, whatever happens
         _check_folder(folder)
-        with FramesLog(
-            folder / LOGS, place, rows, stack=stack, shard_rows=shard_rows, name=f"{name}-dqn-{seed}", threads=4,
-            provenance={"agent": "online DQN", **config},
-        ) as log:  # fmt: skip
-            loop = _Loop(place, log, chosen, schedule, config, Table(folder / METRICS, COLUMNS))
-            loop.go(log_every, time_limit, Terminal(steps, 1) if progress else Silent())
-        checkpoint.save(folder / NETWORK, loop.state.scores, {"step": loop.step})
-        write_text(folder / CONFIG, json.dumps({**config, "steps_taken": loop.step}, indent=2) + "\n")
+        try:
+            (folder / CHECKPOINTS).mkdir(exist_ok=True)
+        except OSError as error:
+            raise SappError(f"{folder}: cannot write there ({error.strerror}); choose another --out") from None
+        write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
+        return _go(DQNRun(folder), place, time_limit, progress)
+
+
+def resume(
+    path: str | Path,
+    *,
+    environment: FrameEnvironment | None = None,
+    threads: int | None = None,
+    time_limit: float | None = None,
+    progress: bool = True,
+) -> DQNRun:
+    """Continue a run from its newest checkpoint, bit for bit; a finished one is returned as it is.
+
+    ``environment`` is needed only where ``train`` was given one that was made already.
+    """
+    run = DQNRun(path)
+    if run.finished:
+        return run
+    place = environment if environment is not None else make_frames(run.config["environment"], threads)
+    own = run.config["frame"][1:], run.config["num_actions"]
+    if own != (list(place.frame_shape), place.num_actions):
+        raise SappError(f"{path}: was collected in another environment than {place.name} is")
+    with locked(run.path):
+        return _go(run, place, time_limit, progress)
+
+
+def _go(run: DQNRun, place: FrameEnvironment, time_limit: float | None, progress: bool) -> DQNRun:
+    """From the newest checkpoint to the end, or until it is to stop."""
+    folder, config = run.path, run.config
+    for each in (folder, folder / CHECKPOINTS, folder / LOGS):
+        remove_leftovers(each)
+    name = f"{place.name.removeprefix('ALE/').removesuffix('-v5').lower()}-dqn-{config['seed']}"
+    untold = "steps_taken", "log_every", "checkpoint_every", "shard_rows"
+    told = {key: config[key] for key in config if key not in untold}
+    deadline = None if time_limit is None else time.monotonic() + time_limit
+    loop = _Loop(run, place)
+    view: Progress = Terminal(int(config["steps"]), 1) if progress else Silent()
+    with (
+        stop_requests(deadline) as requested,
+        loop.actions,
+        FramesLog(
+            folder / LOGS, place, loop.rows, stack=config["frame"][0], shard_rows=config["shard_rows"], name=name,
+            threads=4, provenance={"agent": "online DQN", **told}, again=True,
+        ) as log,
+        view,
+    ):  # fmt: skip
+        stop, before = None, loop.saved
+        for _ in loop.go(log, view):
+            stop = requested() if loop.step < int(config["steps"]) else None
+            if stop is Stop.INTERRUPTED or (stop is Stop.TIME_LIMIT and loop.step > before):
+                break
+        if loop.repeating:  # nothing is new: the log stays as it was
+            raise _interrupted(run, loop.saved)
+        if loop.step > loop.saved:
+            loop.save()
+    write_text(folder / CONFIG, json.dumps({**config, "steps_taken": loop.step}, indent=2) + "\n")
+    if stop is Stop.INTERRUPTED:
+        raise _interrupted(run, loop.step)
     return DQNRun(folder)
 
 
+def _interrupted(run: DQNRun, step: int) -> Interrupted:
+    return Interrupted(
+        f"interrupted; saved at step {step:,} of {run.config['steps']:,}, and what was played until then is in "
+        f"{run.log}; go on with: sapp collect --resume {run.path}"
+    )
+
+
+def _config(file: Path) -> dict[str, Any]:
+    """What ``train`` wrote, with every field that is needed to go on."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.get("kind") != KIND:
+            raise SappError(f"{file.parent}: another kind of run, not an online DQN's")
+        wanted = ("seed", "steps", "rows", "capacity", "update_period", "frame", "num_actions",
+                  "log_every", "checkpoint_every", "shard_rows")  # fmt: skip
+        for key in wanted:
+            values = content[key] if key == "frame" else [content[key]]
+            if not all(type(value) is int and 0 < value + (key == "seed") < 2**40 for value in values):
+                raise ValueError(f"{key} is {content[key]!r}")
+        if type(content["environment"]) is not str or len(content["frame"]) != 3:
+            raise ValueError(f"environment is {content['environment']!r}, frame {content['frame']!r}")
+        if type(content.get("steps_taken", 0)) is not int:
+            raise ValueError(f"steps_taken is {content['steps_taken']!r}")
+        Exploration(**content["exploration"])
+        configuration.build(content["algorithm"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise SappError(f"{file}: damaged ({what}); restore it or start anew") from None
+    return content
+
+
 def _check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something; what was cut off before its first shard is nothing, and is written over."""
+    """Refuse a folder that holds something."""
     there = {each.name for each in folder.iterdir()} if folder.is_dir() else set()
-    shards = shard_numbers(folder / LOGS)
-    if shards and CONFIG not in there:
+    if CONFIG in there:
         raise SappError(
-            f"{folder}: is not empty: its run was cut off, the shards that it had finished can be loaded from "
-            f"{folder / LOGS}; choose another --out"
+            f"{folder}: is not empty: it holds a run; continue it with 'sapp collect --resume {folder}' or choose "
+            "another --out"
         )
-    if shards or there - {LOGS, METRICS, LOCK}:
+    if there - {LOCK, CHECKPOINTS} or any((folder / CHECKPOINTS).glob("*")):
         raise SappError(f"{folder}: is not empty; choose another --out")
 
 
 class _Loop:
     """The state of training between two rounds."""
 
-    def __init__(
-        self, place: FrameEnvironment, log: FramesLog, algorithm: DQN, schedule: Exploration, config: dict[str, Any],
-        table: Table,
-    ) -> None:  # fmt: skip
-        self.place, self.log, self.schedule, self.config, self.table = place, log, schedule, config, table
+    def __init__(self, run: DQNRun, place: FrameEnvironment) -> None:
+        config = self.config = run.config
+        self.run, self.place, self.schedule = run, place, Exploration(**config["exploration"])
+        self.table = Table(run.path / METRICS, COLUMNS)
         self.rows, stack = int(config["rows"]), int(config["frame"][0])
-        self.algorithm = algorithm
+        self.algorithm: DQN = configuration.build(config["algorithm"])
         self.key = jax.random.PRNGKey(int(config["seed"]))
         spec = Spec.of_frames(config["frame"], place.num_actions)
-        self.state = _init(algorithm, self.key, spec)
+        self.state = _init(self.algorithm, self.key, spec)
         rounds = int(config["capacity"]) // self.rows
         self.ring = FrameRing.empty(rounds, self.rows, place.frame_shape, stack)
-        self.step, self.updates = 0, 0
-        self.metrics: Metrics = {}
+        self.step, self.updates, self.saved, self._played, self._expected = 0, 0, 0, 0, 0
+        self.metrics: dict[str, Any] = {}
         self.ended: list[tuple[float, int]] = []
+        checksum = 0
+        if found := checkpoint_files(run.path):
+            self.saved = max(found)
+            self.state = checkpoint.load(found[self.saved], jax.eval_shape(lambda: self.state))
+            try:
+                known = checkpoint.read_information(found[self.saved])
+                self.updates, self.metrics = int(known["updates"]), dict(known["metrics"])
+                self._expected, checksum = int(known["played"]), int(known["actions"])
+                if known["step"] != self.saved or self.saved % self.rows:
+                    raise ValueError(f"step {known['step']}")
+            except (KeyError, TypeError, ValueError) as error:
+                raise SappError(f"{found[self.saved]}: not a checkpoint of this run ({error}); delete it") from None
+        self.actions = ActionLog(run.path / ACTIONS, self.rows, self.saved // self.rows, checksum)
+        self.table.rewind(self.saved)
+        self._before = max((float(row["seconds"] or 0) for row in read(self.table.path)), default=0.0)
 
-    def go(self, log_every: int, time_limit: float | None, view: Progress) -> None:
-        """To the end or to the time limit."""
-        began = time.monotonic()
-        self.table.rewind(-1)
+    @property
+    def repeating(self) -> bool:
+        """Whether what was played before the run stopped is being played again."""
+        return self.step < self.saved and bool(len(self.actions.past))
+
+    def go(self, log: FramesLog, view: Progress) -> Iterator[None]:
+        """To the end, one round after the other."""
+        began = time.monotonic() - self._before
         frames = self.place.reset(self.rows, int(self.config["seed"]))
         age, total = np.zeros(self.rows, np.int32), np.zeros(self.rows)
         last = None
-        number = 0
-        with view, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is a time limit too: what was logged is kept
-            while self.step < int(self.config["steps"]):
-                epsilon = self.schedule.epsilon(self.step)
+        resumed = len(self.actions.past)
+        for number in range(-(-int(self.config["steps"]) // self.rows)):
+            epsilon = self.schedule.epsilon(self.step)
+            if number < resumed:
+                self.ring = _repeat(self.ring, jnp.int32(number), frames, age, last)
+                action = np.asarray(self.actions.past[number])
+            else:
                 self.ring, chosen = _advance(
                     self.state.scores, self.ring, self.key, jnp.int32(number), frames, age, last, jnp.float32(epsilon)
                 )
                 self._learn(number)
                 action = np.asarray(chosen)  # there as soon as it was chosen: the updates come after
-                following, reward, terminal = self.place.step(action)
-                over = terminal | self.place.truncated
-                self.log.add(frames, action, reward, terminal, self.place.truncated, self.place.gain)
-                total += self.place.gain
-                age += 1
-                last = (action, reward, terminal, self.place.truncated.copy())
-                frames = following.copy()
-                if over.any():
-                    again = np.flatnonzero(over)
-                    self.ended += [(float(total[row]), int(age[row])) for row in again]
-                    frames[again] = self.place.restart(again)
-                    age[again], total[again] = 0, 0.0
-                before, self.step, number = self.step, self.step + self.rows, number + 1
-                if self.step // log_every > before // log_every or self.step >= int(self.config["steps"]):
-                    self._tell(time.monotonic() - began, epsilon, view)
-                if time_limit is not None and time.monotonic() - began > time_limit:
-                    view.say(f"time limit: stopped at step {self.step:,}")
-                    break
+                self.actions.add(action)
+            following, reward, terminal = self.place.step(action)
+            over = terminal | self.place.truncated
+            log.add(frames, action, reward, terminal, self.place.truncated, self.place.gain)
+            self._played = zlib.crc32(over.tobytes(), zlib.crc32(reward.tobytes(), self._played))
+            total += self.place.gain
+            age += 1
+            last = (action, reward, terminal, self.place.truncated.copy())
+            frames = following.copy()
+            if over.any():
+                again = np.flatnonzero(over)
+                self.ended += [(float(total[row]), int(age[row])) for row in again]
+                frames[again] = self.place.restart(again)
+                age[again], total[again] = 0, 0.0
+            self.step += self.rows
+            self._after_round(number + 1 - resumed, time.monotonic() - began, epsilon, view)
+            yield
+
+    def _after_round(self, new: int, seconds: float, epsilon: float, view: Progress) -> None:
+        """What is due after a round, the ``new``-th since the run was resumed: a row, a checkpoint."""
+        if self._crossed("log_every"):
+            if new > 0:
+                self._tell(seconds, epsilon, view)
+            else:
+                view.update(self.step, "playing again what was played")
+            self.ended = []
+        if new == 0 and self._played != self._expected:
+            raise SappError(
+                f"{self.run.path}: {self.place.name} plays other games than when the run began (another version of the "
+                "emulator?); resume it where it was begun, or start anew"
+            )
+        if new > 0 and self._crossed("checkpoint_every"):
+            self.save()
+
+    def _crossed(self, every: str) -> bool:
+        """Whether a multiple lies in the last round, or the end does."""
+        interval, before = int(self.config[every]), self.step - self.rows
+        return self.step // interval > before // interval or self.step >= int(self.config["steps"])
+
+    def save(self) -> None:
+        """A checkpoint, and the network by itself for whoever plays it."""
+        values = {name: float(value) for name, value in self.metrics.items()}  # a float32 is written exactly
+        known = {"step": self.step, "updates": self.updates, "metrics": values, "played": self._played}
+        known["actions"] = self.actions.sync()
+        self.table.sync()
+        checkpoint.save(self.run.path / CHECKPOINTS / f"{self.step:010d}.safetensors", self.state, known)
+        checkpoint.save(self.run.path / NETWORK, self.state.scores, {"step": self.step})
+        for file in list(checkpoint_files(self.run.path).values())[:-KEEP]:
+            file.unlink(missing_ok=True)
+        self.saved = self.step
 
     def _learn(self, number: int) -> None:
         """The round's updates, on rounds before this one; returns at once."""
@@ -264,7 +418,6 @@ class _Loop:
             row["return_mean"] = float(np.mean([gain for gain, _ in self.ended]))
             row["length_mean"] = float(np.mean([length for _, length in self.ended]))
             view.say(f"step {self.step:>9,}  return {row['return_mean']:.1f} over {len(self.ended)} episodes")
-        self.ended = []
         self.table.append([row])
         view.update(self.step, "learning" if self.updates else "random actions")
 
@@ -274,14 +427,22 @@ def _init(algorithm: DQN, key: Array, spec: Spec) -> DQNState:
     return algorithm.init(jax.random.fold_in(key, 0), spec)
 
 
+def _see(ring: FrameRing, number: Array, frames: Array, age: Array, last: Any) -> FrameRing:
+    """Record what came of the round before, and see this one's frames."""
+    if last is not None:
+        ring = ring.record(number - 1, *last)
+    return ring.see(number, frames, age)
+
+
+_repeat = jax.jit(_see, donate_argnums=0)
+
+
 @partial(jax.jit, donate_argnums=1)
 def _advance(
     scores: Any, ring: FrameRing, key: Array, number: Array, frames: Array, age: Array, last: Any, epsilon: Array
 ) -> tuple[FrameRing, Array]:
     """Record what came of the round before, see this one's frames, and choose actions ε-greedily."""
-    if last is not None:
-        ring = ring.record(number - 1, *last)
-    ring = ring.see(number, frames, age)
+    ring = _see(ring, number, frames, age, last)
     rows = jnp.arange(frames.shape[0])
     values = scores(ring.stacks(jnp.broadcast_to(number, rows.shape), rows))
     explore_key, action_key = jax.random.split(jax.random.fold_in(jax.random.fold_in(key, 1), number))

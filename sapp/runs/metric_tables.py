@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sapp.core.errors import SappError
-from sapp.core.files import write_text
+from sapp.core.files import sync, write_text
 
 
 class Table:
@@ -41,6 +41,13 @@ class Table:
         try:
             with open(self.path, "a", encoding="utf-8") as handle:
                 handle.write(text.getvalue())
+        except OSError as error:
+            raise SappError(f"{self.path}: cannot write ({error.strerror}); the run can be resumed") from None
+
+    def sync(self) -> None:
+        """Bring what was appended to the disk: a checkpoint must not be ahead of its rows."""
+        try:
+            sync(self.path)
         except OSError as error:
             raise SappError(f"{self.path}: cannot write ({error.strerror}); the run can be resumed") from None
 

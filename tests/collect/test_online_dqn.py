@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +120,7 @@ def test_the_command_collects(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "is not empty" in capsys.readouterr().err
     assert main(["collect", "catch", "--algorithm", "ppo"]) == 2
     assert main(["collect", "catch"]) == 2
-    assert "catch has images for observations and choices for actions: add --algorithm dqn" in capsys.readouterr().err
+    assert "catch has images for observations and discrete actions: add --algorithm dqn" in capsys.readouterr().err
 
 
 QUICK = {
@@ -141,23 +145,105 @@ def kill_at(step: int) -> Any:
     return place
 
 
-def test_a_log_that_was_killed_before_its_first_shard_starts_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+LEARNING = QUICK | {"steps": 120, "exploration": dqn.Exploration(20, 40), "checkpoint_every": 28}
+
+
+def left_by(run: dqn.DQNRun) -> dict[str, Any]:
+    """All that a run is, but the time that it took."""
+    rows = list(csv.DictReader((run.path / "metrics.csv").open()))
+    files = [*sorted(run.log.iterdir()), run.path / "network.safetensors", run.path / "actions.bin"]
+    files += sorted((run.path / "checkpoints").iterdir())
+    return {file.name: file.read_bytes() for file in files} | {
+        "metrics": [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+    }
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return left_by(dqn.train("catch", out=tmp_path_factory.mktemp("straight") / "straight", **LEARNING))
+
+
+@pytest.mark.parametrize("rounds", [3, 9, 16, 29])
+def test_a_run_that_was_killed_goes_on_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, straight: dict[str, Any], rounds: int
 ) -> None:
+    """Before the first checkpoint and after it, before the first shard and after it, and once more while it resumes."""
+    out = tmp_path / "straight"
     with monkeypatch.context() as patch:
         patch.setattr(dqn.FramesLog, "__exit__", lambda *_: None)  # a killed process tidies nothing up
-        for name, step in (("early", 6), ("late", 14)):
-            with pytest.raises(ZeroDivisionError):
-                dqn.train(kill_at(step), out=tmp_path / name, **QUICK)
-    assert {file.name for file in (tmp_path / "early").iterdir()} == {".lock", "metrics.csv", "replay_logs"}
-    with locked(tmp_path / "early"), pytest.raises(SappError, match="another process"):
-        dqn.train("catch", out=tmp_path / "early", **QUICK)
-    again, straight = (dqn.train("catch", out=tmp_path / name, **QUICK) for name in ("early", "straight"))
-    assert load(again.log).fingerprint == load(straight.log).fingerprint
-    assert len(list(csv.DictReader((again.path / "metrics.csv").open()))) == 3
-    with pytest.raises(SappError, match=rf"is not empty: .* can be loaded from {tmp_path / 'late' / 'replay_logs'}"):
-        dqn.train("catch", out=tmp_path / "late", **QUICK)
-    assert load(tmp_path / "late" / "replay_logs").size > 0
+        with pytest.raises(ZeroDivisionError):
+            dqn.train(kill_at(rounds), out=out, **LEARNING)
+        with pytest.raises(ZeroDivisionError):
+            dqn.resume(out, environment=kill_at(rounds), progress=False)
+    with locked(out), pytest.raises(SappError, match="another process"):
+        dqn.resume(out, progress=False)
+    with pytest.raises(SappError, match=f"continue it with 'sapp collect --resume {out}'"):
+        dqn.train("catch", out=out, **LEARNING)
+    run = dqn.resume(out, progress=False)
+    assert (run.steps, run.finished) == (120, True)
+    found = left_by(run)
+    assert [name for name in straight if found.get(name) != straight[name]] == []
+    assert found.keys() == straight.keys()
+
+
+COMMAND = ["collect", "catch", "--algorithm", "dqn", "--steps", "4_000_000", "--random-steps", "100", "--rows", "10",
+           "--capacity", "2000", "--channels", "4", "--kernels", "4", "--strides", "4", "--features", "8",
+           "--eval-episodes", "0", "--quiet", "--out"]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_saves_says_so_and_exits_130(
+    tmp_path: Path, number: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    process = subprocess.Popen([sys.executable, "-m", "sapp", *COMMAND, str(out)], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 200
+    while not (out / "metrics.csv").is_file() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=100)
+    assert process.returncode == 130, told
+    assert told.count("\n") == 1
+    assert f"go on with: sapp collect --resume {out}" in told
+    run = dqn.DQNRun(out)
+    assert (0 < run.steps < 4_000_000, run.finished) == (True, False)
+    assert load(run.log).size == run.steps  # what was played is there, whole
+    before = run.steps
+    assert main(["collect", "--resume", str(out), "--time-limit", "0.01", "--quiet"]) == 0
+    assert f"Go on with: sapp collect --resume {out}" in capfd.readouterr().out
+    assert before < dqn.DQNRun(out).steps == load(run.log).size
+
+
+def test_a_run_whose_emulator_plays_otherwise_or_whose_actions_changed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(dqn.FramesLog, "__exit__", lambda *_: None)
+        with pytest.raises(ZeroDivisionError):
+            dqn.train(kill_at(9), out=out, **LEARNING)
+    place = make_frames("catch")
+    plain = place.step
+    place.step = lambda action: (lambda f, r, t: (f, -r, t))(*plain(action))  # type: ignore[method-assign]
+    with pytest.raises(SappError, match="plays other games than when the run began"):
+        dqn.resume(out, environment=place, progress=False)
+    content = bytearray((out / "actions.bin").read_bytes())
+    content[0] ^= 1
+    (out / "actions.bin").write_bytes(content)
+    with pytest.raises(SappError, match=r"actions.bin: is not what its checkpoint was made with"):
+        dqn.resume(out, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("rows", 0), ("seed", "x"), ("frame", [1]), ("exploration", {"luck": 1}), ("steps", 1e9)]
+)
+def test_a_damaged_configuration_is_one_line(tmp_path: Path, key: str, value: Any) -> None:
+    run = dqn.train("catch", out=tmp_path / "run", **QUICK | {"steps": 4})
+    content = json.loads((run.path / "config.json").read_text())
+    (run.path / "config.json").write_text(json.dumps({**content, key: value}))
+    with pytest.raises(SappError, match=r"config.json: damaged|exploration"):
+        dqn.resume(run.path)
 
 
 def test_default_folders_of_one_second_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.core.files import write_text
+from sapp.core.files import sync, write_text
 from sapp.data.loaders.dqn_files import META, SMALL, save_array, shard_numbers, shard_path
 
 SHARD_ROWS = 1_000_000
@@ -42,6 +42,7 @@ class ShardWriter:
         action_labels: see ``FrameDataset``.
         level: of gzip, 1 (quick) to 9 (small).
         resume: go on after the shards that are there.
+        again: write what is there once more, from the first shard on.
     """
 
     def __init__(
@@ -58,17 +59,18 @@ class ShardWriter:
         action_labels: Sequence[str] | None = None,
         level: int = 1,
         resume: bool = False,
+        again: bool = False,
     ) -> None:
         self.folder = Path(folder)
         if shard_rows < 1 or stack < 1 or not 1 <= level <= 9:
             raise SappError(f"{folder}: shard_rows and stack must be 1 or more, level 1 to 9")
         there = shard_numbers(self.folder)
-        if there and not resume:
+        if there and not (resume or again):
             raise SappError(f"{self.folder}: holds shards already; give another folder")
         self.frame_shape = (int(frame_shape[0]), int(frame_shape[1]))
         self.stack, self.level = int(stack), int(level)
         self._limit = int(shard_rows)
-        self._number = there[-1] + 1 if there else 0
+        self._number = there[-1] + 1 if there and not again else 0
         self._file: BinaryIO | None = None
         self._start()
         meta = {
@@ -146,6 +148,7 @@ class ShardWriter:
         if self._file is None:
             return
         number, rows = self._number, self._rows
+        shard_path(self.folder, "observation", number).unlink(missing_ok=True)  # first: then the shard is not there
         for key, pieces in self._small.items():
             save_array(shard_path(self.folder, key, number), np.concatenate(pieces))
         save_array(shard_path(self.folder, "add_count", number), np.array(rows))
@@ -159,6 +162,7 @@ class ShardWriter:
             self._file.close()
             # Last, because a shard is there if its frames are.
             os.replace(self._aside, shard_path(self.folder, "observation", number))
+            sync(self.folder)
         except OSError as error:
             self.abandon()
             raise _unwritable(self.folder, error) from None
