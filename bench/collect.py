@@ -1,4 +1,4 @@
-"""Transitions a second: ours in lockstep batches, beside a plain Gymnasium loop with the same policy, in the same run.
+"""Transitions a second: ours in batches, beside a plain Gymnasium loop with the same policy, in the same run.
 
 python bench/collect.py --policy hopper_medium-v2.hdf5     (a D4RL file or an .npz policy; without one: uniform actions)
 python bench/collect.py --environment walker2d --transitions 100000 --seconds 20
@@ -68,7 +68,7 @@ def main() -> None:
         minari_files.write(Path(folder) / "set", "sapp/bench/set-v0", [data], {}, "")
         writing = time.perf_counter() - began
     both = len(data) / (len(data) / ours + writing)
-    print(f"plain Gymnasium loop   {plain:>10,.0f} transitions a second")
+    print(f"plain Gymnasium loop   {plain:>10,.0f} transitions per second")
     print(f"sapp, collecting       {ours:>10,.0f}  ({ours / plain:.1f} times)")
     print(f"sapp, with writing     {both:>10,.0f}  ({both / plain:.1f} times)")
 

@@ -1,4 +1,4 @@
-"""Ours beside d3rlpy in one run: steps a second of CQL at equal sizes, SA-CQL's cost, memory, import time.
+"""Ours beside d3rlpy in one run: steps per second of CQL at equal sizes, SA-CQL's cost, memory, import time.
 
     python bench/compare.py
     python bench/compare.py --rounds 20 --json bench.json
@@ -209,7 +209,7 @@ def main() -> None:
         table.add_column(column, justify="left" if not column else "right")
     for name, row in result["turns"].items():
         middle, low, high = row["ms"]
-        table.add_row(name, f"{1e3 / middle:.1f} steps/s", f"{low:.1f}–{high:.1f} ms a step", "")
+        table.add_row(name, f"{1e3 / middle:.1f} steps/s", f"{low:.1f}–{high:.1f} ms per step", "")
     verdicts = {
         f"speed: sapp over {fastest}": (speed[0], speed, "×", TARGETS["speed"], speed[0] >= TARGETS["speed"]),
         "speed: sapp over d3rlpy's update alone": (update_only[0], update_only, "×", None, None),

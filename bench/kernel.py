@@ -99,16 +99,16 @@ def products(members: int) -> None:
 
 
 def networks(members: int, layers: int) -> None:
-    """A ratio network and its gradient, as float32 computes it and by halves."""
+    """A ratio network and its gradient, as float32 computes it and by split float16 operands."""
     network = jax.vmap(lambda key: MLP(key, OBSERVATIONS + ACTIONS, (WIDTH,) * layers, 1))(
         jax.random.split(jax.random.PRNGKey(0), members)
     )
     x = jax.random.normal(jax.random.PRNGKey(1), (members, 3 * WIDTH, OBSERVATIONS + ACTIONS))
 
-    def by_halves(network: MLP, x: jax.Array) -> jax.Array:
+    def by_split_fp16(network: MLP, x: jax.Array) -> jax.Array:
         return perceptron(tuple((layer.weight, layer.bias) for layer in network.layers), x)
 
-    routes = {"float32, highest": lambda network, x: network(x), "by halves": by_halves}
+    routes = {"float32, highest": lambda network, x: network(x), "split float16": by_split_fp16}
     found = {}
     for name, function in routes.items():
         gradient = jax.jit(jax.vmap(jax.grad(lambda n, x, f=function: jnp.mean(jnp.square(f(n, x))))))
@@ -124,7 +124,7 @@ def networks(members: int, layers: int) -> None:
 
 
 def dropout(members: int, batch: int, calls: int) -> None:
-    """UWAC's dropout samples: of ten actions a state for the target, and their gradient towards one for the actor."""
+    """UWAC's dropout samples: of ten actions per state for the target, and their gradient towards one for the actor."""
     critics = jax.vmap(lambda key: DropoutCritic(key, OBSERVATIONS, ACTIONS, (WIDTH, WIDTH), "tf32"))(
         jax.random.split(jax.random.PRNGKey(0), 2 * members)
     )
@@ -134,7 +134,7 @@ def dropout(members: int, batch: int, calls: int) -> None:
 
     def plain(critic: DropoutCritic, state: jax.Array, action: jax.Array, keys: jax.Array) -> jax.Array:
         groups = keys.reshape(-1, ABREAST, keys.shape[-1])
-        one = jax.vmap(critic.thinned, in_axes=(None, None, 0))
+        one = jax.vmap(critic.dropout_sample, in_axes=(None, None, 0))
         return jax.lax.map(lambda group: one(state, action, group), groups).reshape(PASSES, *action.shape[:-1])
 
     def towards(function):
@@ -147,7 +147,8 @@ def dropout(members: int, batch: int, calls: int) -> None:
         one = action[:, :, 0], critics, state, keys
         found[name] = gradient(*one)
         took = seconds(values, critics, state, action, keys, calls=calls), seconds(gradient, *one, calls=calls)
-        print(f"dropout  {name}  {1e3 * took[0] / members:7.3f} ms a run-step, gradient {1e3 * took[1] / members:7.3f}")
+        value, pull = (1e3 * each / members for each in took)
+        print(f"dropout  {name}  {value:7.3f} ms per run-step, gradient {pull:7.3f}")
     error = jnp.linalg.norm(found["plain"] - found["fused"]) / jnp.linalg.norm(found["plain"])
     print(f"dropout  gradients differ by {float(error):.1e}")
 

@@ -1,4 +1,4 @@
-"""Speed of online training: updates a second by precision and number of members, and the simulators beside them.
+"""Speed of online training: updates per second by precision and number of members, and the simulators beside them.
 
 python bench/online.py --members 9 12 18 --precision tf32 mixed --padded both --seconds 4
 """
@@ -75,7 +75,7 @@ def main() -> None:
     rounds = options.chunk // options.rows
     for name in ("halfcheetah", "hopper", "walker2d"):
         seconds = simulate(name, max(1, options.members[0] // 3), options.rows, rounds, options.threads)
-        print(f"{name}: {1e3 * seconds:.1f} ms to simulate a chunk of {options.chunk} steps a member", flush=True)
+        print(f"{name}: {1e3 * seconds:.1f} ms to simulate a chunk of {options.chunk} steps per member", flush=True)
 
 
 if __name__ == "__main__":

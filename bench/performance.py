@@ -55,7 +55,7 @@ def measure(configuration: Configuration, seconds: float) -> list[dict]:
 
 
 def peer(python: str, compiled: bool, seconds: float) -> list[dict]:
-    """d3rlpy's steps a second on the GPU, one run at a time as it trains; nothing if it is not installed there."""
+    """d3rlpy's steps per second on the GPU, one run at a time as it trains; nothing if it is not installed there."""
     words = ["cuda"] + (["compile"] if compiled else [])
     limit = 240.0 if compiled else 120.0
     counts = [20, max(20, int(50 * seconds)), max(20, int(50 * seconds))]  # the first warms up
@@ -90,7 +90,7 @@ def known(rows: list[dict], configuration: Configuration) -> bool:
 
 
 def draw(rows: list[dict], path: Path) -> None:
-    """Run-steps a second and memory against members, batch and width."""
+    """Run-steps per second and memory against members, batch and width."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 3.8), layout="constrained")

@@ -1,4 +1,4 @@
-"""Speed of a population's phases: run-steps a second by precision and number of members.
+"""Speed of a population's phases: run-steps per second by precision and number of members.
 
 python bench/population.py --members 15 30 --precision mixed tf32 --hidden 256,256,256
 """

@@ -48,7 +48,7 @@ class BC(Algorithm):
         return BCState(Trained.of(actor), Normaliser.of(spec, self.normalise))
 
     def policy(self, state: BCState) -> Normalised:
-        """The actor; its law has ``noise`` around the action."""
+        """The actor; its distribution has ``noise`` around the action."""
         noise = jnp.asarray(self.noise, jnp.float32)
         return Normalised(state.normaliser, NoisyPolicy(state.actor.network, noise, jnp.float32(jnp.inf)))
 

@@ -43,7 +43,7 @@ class Generator(eqx.Module):
     limit: Array
 
     def __call__(self, state: Array) -> Generated:
-        """The law at states [B, S]."""
+        """The distribution at states [B, S]."""
         return Generated(self.vae, self.perturbation, self.limit, state)
 
 
@@ -60,7 +60,7 @@ class Generated(eqx.Module):
         return self.perturbation(self.state, jnp.tanh(self.vae.decode_raw(self.state, latent)), self.limit)
 
     def candidates(self, count: int) -> Array:
-        """``count`` actions a state, [B, K, A], from latents that are the same at every state and every call."""
+        """``count`` actions per state, [B, K, A], from latents that are the same at every state and every call."""
         latent = self.vae.latents(jax.random.PRNGKey(0), count)
         return self.of(jnp.broadcast_to(latent, (self.state.shape[0], *latent.shape)))
 
@@ -69,11 +69,11 @@ class Generated(eqx.Module):
         return self.of(jnp.zeros((self.state.shape[0], self.vae.latent_size)))
 
     def sample(self, key: Array) -> tuple[Array, Array]:
-        """One action a state; its log-density is not known."""
+        """One action per state; its log-density is not known."""
         return self.of(self.vae.latents(key, self.state.shape[0])), jnp.full(self.state.shape[0], jnp.nan)
 
     def sample_many(self, key: Array, count: int) -> tuple[Array, Array]:
-        """``count`` actions a state; their log-densities are not known."""
+        """``count`` actions per state; their log-densities are not known."""
         shape = self.state.shape[0], count
         return self.of(self.vae.latents(key, *shape)), jnp.full(shape, jnp.nan)
 
@@ -147,7 +147,7 @@ class BCQ(Algorithm):
         )
 
     def generator(self, vae: CVAE, perturbation: Perturbation) -> Generator:
-        """The law that proposes actions."""
+        """The distribution that proposes actions."""
         return Generator(vae, perturbation, jnp.asarray(self.limit, jnp.float32))
 
     def update(self, state: BCQState, batch: Batch, weights: Array, key: Array) -> tuple[BCQState, Metrics]:

@@ -167,10 +167,10 @@ class BRAC(Algorithm):
     ) -> tuple[Array, Metrics]:  # fmt: skip
         """E[α·w(s)·D(s) − warm·Q(s,ã)]."""
         action_key, penalty_key = jax.random.split(key)
-        law = actor(batch.observation)
-        action, log_prob = law.sample(action_key)
+        distribution = actor(batch.observation)
+        action, log_prob = distribution.sample(action_key)
         value = mixed_minimum(ensemble(critics, batch.observation, action), self.share)
-        distance = self.distance(law, behaviour(batch.observation), penalty_key)
+        distance = self.distance(distribution, behaviour(batch.observation), penalty_key)
         weighted = jnp.mean(weights * distance)
         return alpha * weighted - warm * jnp.mean(value), {
             "actor/divergence": jnp.mean(distance),
@@ -179,7 +179,7 @@ class BRAC(Algorithm):
         }
 
     def distance(self, policy: TanhGaussian, behaviour: TanhGaussian, key: Array) -> Array:
-        """D(s) of two laws over actions, [B]; gradients reach the policy through its draws."""
+        """D(s) of two distributions over actions, [B]; gradients reach the policy through its draws."""
         own_key, other_key = jax.random.split(key)
         action, log_prob = policy.sample_many(own_key, self.samples)
         if self.divergence == "kl":

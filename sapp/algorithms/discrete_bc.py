@@ -61,6 +61,7 @@ class DiscreteBC(ScoreLearner):
 
 def likelihood_loss(scores: Any, batch: Batch) -> tuple[Array, Metrics]:
     """−E_B[log β(a|s)]; also the share of logged actions that are the likeliest."""
-    law = CategoricalActor(scores)(batch.observation)
-    loss = -jnp.mean(law.log_prob(batch.action))
-    return loss, {"actor/nll": loss, "actor/agreement": jnp.mean(law.mode() == batch.action, dtype=jnp.float32)}
+    distribution = CategoricalActor(scores)(batch.observation)
+    loss = -jnp.mean(distribution.log_prob(batch.action))
+    agreement = jnp.mean(distribution.mode() == batch.action, dtype=jnp.float32)
+    return loss, {"actor/nll": loss, "actor/agreement": agreement}

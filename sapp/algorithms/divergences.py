@@ -1,4 +1,4 @@
-"""Divergences between a policy's and the behaviour's actions, estimated from draws: one number a state."""
+"""Divergences between a policy's and the behaviour's actions, estimated from draws: one number per state."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from sapp.networks import (
     make_critics,
     small_actor,
     small_head,
-    values_and_slopes,
+    values_and_action_gradients,
 )
 from sapp.weights import StateWeights, Uniform
 
@@ -132,9 +132,9 @@ class EDAC(Algorithm):
         """TD errors of all critics and, unless this is SAC-N, η·E[w(s)·diversity(s)]."""
         if not self.diversify:
             return td_loss(critics, batch, target)
-        value, slope = values_and_slopes(critics, batch.observation, batch.action)
+        value, action_gradient = values_and_action_gradients(critics, batch.observation, batch.action)
         loss, metrics = squared_td(value, target)
-        similarity = alignment(slope)
+        similarity = alignment(action_gradient)
         return loss + self.eta * jnp.mean(weights * similarity), metrics | {"critic/alignment": jnp.mean(similarity)}
 
 

@@ -48,7 +48,7 @@ class FisherBRCState(eqx.Module):
 
 
 class FisherBRC(Algorithm):
-    """With Q_i(s,a) = O_i(s,a) + log β(a|s), β a mixture of tanh-Gaussians a dimension:
+    """With Q_i(s,a) = O_i(s,a) + log β(a|s), β a mixture of tanh-Gaussians per dimension:
 
         critics  Σ_i E_B[(Q_i(s,a) − y)²] + λ·E_B[w(s)·Σ_i ‖∇_a O_i(s,ã)‖²],   ã ~ π(s)
                  y = r + bonus + γ(1−terminal)·min_i Q̄_i(s',a'),   a' ~ π(s'), no entropy
@@ -174,8 +174,8 @@ class FisherBRC(Algorithm):
         """Σ_i E[(O_i(s,a) + log β(a|s) − y)²] + λ·E[w(s)·Σ_i ‖∇_a O_i(s,ã)‖²]."""
         value = ensemble(offsets, batch.observation, batch.action)
         td, metrics = squared_td(value + behaviour.log_prob(batch.observation, batch.action), target)
-        slopes = action_gradients(offsets, batch.observation, action)
-        penalty = jnp.sum(jnp.square(slopes), axis=(0, -1))
+        gradients = action_gradients(offsets, batch.observation, action)
+        penalty = jnp.sum(jnp.square(gradients), axis=(0, -1))
         weighted = jnp.mean(weights * penalty)
         return td + self.penalty * weighted, metrics | {
             "critic/penalty": jnp.mean(penalty),

@@ -41,7 +41,7 @@ class SAC(Algorithm):
     State weights have nothing to weigh here and are ignored.
 
     Defaults: the settings behind D4RL's behaviour policies (rlkit's SAC): two layers of 256, batches of 256, all
-    learning rates 3e-4, γ = 0.99, targets moved by 0.005 a step.
+    learning rates 3e-4, γ = 0.99, targets moved by 0.005 per step.
     """
 
     discount: float = 0.99

@@ -25,8 +25,8 @@ class UWAC(BEAR):
         critics  Σ_i E_B[(trust'·(Q_i(s,a) − y))²]: one dropout sample of Q_i, trust' the least of the next actions'
         actor    E_B[α·w(s)·(MMD(s) − ε) − trust(s,ã)·min_i Q_i(s,ã)], Q_i the mean of the samples
 
-    The dropout samples of one evaluation are ``passes`` thinned networks that score all rows: for each row the
-    distribution of mean and variance is that of dropout row by row, for far fewer random numbers. It acts by the
+    The dropout samples of one evaluation are ``passes`` networks, each with one mask, that score all rows: for each row
+    the distribution of mean and variance is that of dropout row by row, for far fewer random numbers. It acts by the
     critics without dropout.
 
     Defaults: the authors' code (Wu et al. 2021).
@@ -81,7 +81,7 @@ class UWAC(BEAR):
 
 
 ABREAST = 10
-"""Dropout samples computed at once: a processor does not mind, an accelerator has a tenth of the kernels to start."""
+"""Dropout samples computed at once: a CPU does not mind, an accelerator has a tenth of the kernels to start."""
 
 
 def dropout_moments(

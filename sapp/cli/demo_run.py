@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 COLOURS = {"CQL": "#4c78a8", "SA-CQL": "#e45756"}
 READING = (
     "How to read it: the difference is paired (same seeds, same starts); if its interval holds 0, this run does not "
-    "tell the two apart, and whether knowing the state is what helps, only the controls can say (shuffled, matched and "
-    "random weights, see docs/cli.md)."
+    "distinguish the two, and whether knowing the state is what helps, only the controls can say (shuffled, matched "
+    "and random weights, see docs/cli.md)."
 )
 
 

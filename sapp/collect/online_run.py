@@ -46,7 +46,7 @@ class OnlinePlan:
         algorithm: SAC's settings.
         steps: environment steps of each member, rounded up to whole chunks.
         random_steps: of them at the start with uniform actions, without learning.
-        rows: environments of a member, stepped in lockstep.
+        rows: environments of a member, stepped together.
         chunk: environment steps of a member between two changes of its acting policy, and updates in that time.
         window: rows of the buffer that learning draws from, the latest.
         snapshots: steps at which policies are kept.

@@ -1,7 +1,7 @@
-"""Online training: environments act on the processors while the device learns.
+"""Online training: environments act on the CPU while the device learns.
 
 Each chunk does two things at once. The device makes ``chunk`` updates of every member on the buffers as they are; the
-processors take ``chunk`` steps of every member with the policies from which these updates start. Then the new steps
+CPU's cores take ``chunk`` steps of every member with the policies from which these updates start. Then the new steps
 join the buffers. So there is one update for each environment step, the acting policy is at most one chunk old, and
 nothing depends on which side was faster: the same seed gives the same bits, also after a resume.
 """

@@ -1,4 +1,4 @@
-"""The acting side: one environment, several members (seeds) with several rows each, stepped in lockstep.
+"""The acting side: one environment, several members (seeds) with several rows each, stepped together.
 
 A member's episodes are numbered in the order in which they start. Their starts depend on (seed, number) only, its
 action noise on (seed, chunk): so what a member experiences depends on its policies alone, not on who runs beside it.
@@ -27,8 +27,8 @@ class Simulation:
 
     Attributes:
         environment: a batch with a row for each (member, row).
-        seeds: one a member.
-        rows: environments a member.
+        seeds: one per member.
+        rows: environments per member.
         episode: [members, rows], number of the episode in each row.
         elapsed: [members, rows], steps taken in it.
         begun: [members], episodes begun so far.
@@ -53,12 +53,12 @@ class Simulation:
         return self.seeds[:, None] * EPISODES_A_SEED + episode
 
     def play(self, policies: Sequence[StochasticPolicy], chunk: int, rounds: int) -> list[Steps]:
-        """Take ``rounds`` steps in every row, each member with its own policy; returns rounds × rows steps a member.
+        """Take ``rounds`` steps in every row, each member with its own policy; returns rounds × rows steps per member.
 
         Args:
-            policies: one a member, acting in [−1, 1].
+            policies: one per member, acting in [−1, 1].
             chunk: number of this stretch, which seeds the action noise.
-            rounds: steps a row.
+            rounds: steps per row.
         """
         environment = self.environment
         members, rows = self.episode.shape

@@ -1,4 +1,4 @@
-"""How good the snapshots of a run are: deterministic and stochastic returns of all of them in lockstep."""
+"""How good the snapshots of a run are: deterministic and stochastic returns of all of them, played together."""
 
 from __future__ import annotations
 

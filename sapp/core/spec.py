@@ -12,7 +12,7 @@ from jax import Array
 class Spec(eqx.Module):
     """Sizes (structure) and observation statistics (numbers) of a dataset.
 
-    ``action_size`` is the width of an action as a network takes it: its dimensions, or the number of choices where
+    ``action_size`` is the width of an action as a network takes it: its dimensions, or the number of actions where
     actions are ``discrete``.
     """
 
@@ -44,7 +44,7 @@ class Spec(eqx.Module):
 class Batch(eqx.Module):
     """A mini-batch of transitions, drawn uniformly, and as many episode starts, drawn uniformly.
 
-    Actions are scaled to [−1, 1], float32 [B, A]; discrete ones are numbers of choices, int32 [B]. ``terminal`` is 1.0
+    Actions are scaled to [−1, 1], float32 [B, A]; discrete ones are numbered from 0, int32 [B]. ``terminal`` is 1.0
     where bootstrapping stops; a time-out is not a terminal. Observations are float32 [B, O], or stacks of frames, uint8
     [B, stack, H, W].
     """

@@ -54,7 +54,7 @@ def build(function: Callable[[Any], Any], width: int | tuple[int, ...], output: 
     kind = result.aval.dtype
     final = graph.node("Identity", [graph.name(result)], out=output)
     shape = ["batch", *(int(size) for size in result.aval.shape[1:])]
-    if kind == np.int32:  # choices leave as int64, which every runtime indexes with
+    if kind == np.int32:  # discrete actions leave as int64, which every runtime indexes with
         graph.nodes.pop()
         final = graph.node("Cast", [graph.name(result)], out=output, to=onnx.TensorProto.INT64)
         kind = np.dtype(np.int64)

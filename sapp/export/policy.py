@@ -24,7 +24,7 @@ from sapp.runs.problem import Problem
 from sapp.runs.run import Run
 
 TOLERANCE = 1e-5
-"""Largest difference between the file's actions and ours, relative to max(1, |bound|); choices must be equal."""
+"""Largest difference between the file's actions and ours, relative to max(1, |bound|); discrete ones must be equal."""
 TIES = 0.002
 """Share of inputs on which a policy that picks the best of several candidates may pick another: those that tie."""
 
@@ -79,7 +79,7 @@ def export_policy(
 
 
 def policy_function(actor: Any, problem: Problem) -> Callable[[Any], Any]:
-    """Observations as logged [B, O] → deterministic actions in the logs' units [B, A], or numbers of choices [B]."""
+    """Observations as logged [B, O] → deterministic actions in the logs' units [B, A], or discrete ones [B]."""
     offset = jnp.asarray(problem.observation_offset or 0.0, jnp.float32)
     scale = jnp.asarray(problem.observation_scale or 1.0, jnp.float32)
     low, high = jnp.asarray(problem.action_low, jnp.float32), jnp.asarray(problem.action_high, jnp.float32)

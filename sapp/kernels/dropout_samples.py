@@ -1,4 +1,4 @@
-"""What many thinned networks say of many rows, without their hidden layers ever reaching memory.
+"""What many dropout samples say of many rows, without their hidden layers ever reaching memory.
 
 Dropout samples of a network with two hidden layers share the first one's values h. Sample t keeps the units k of h with
 keep[t,k] = 1, and weighs the units of the second layer by its own head, in which dropped ones are 0:
@@ -6,13 +6,13 @@ keep[t,k] = 1, and weighs the units of the second layer by its own head, in whic
     values[t,r] = Σ_j head[t,j]·relu(Σ_k keep[t,k]·h[r,k]·w[k,j] + bias[j])
 
 As a compiler makes it, the second layer of a hundred samples is written and read as a whole: half a gigabyte for a
-batch of ten actions a state. Here a program takes some rows and some of the second layer's units, holds h and w, and
+batch of ten actions per state. Here a program takes some rows and some of the second layer's units, holds h and w, and
 goes through samples; only the sums leave it. The gradient towards h computes the second layer again.
 
-Operands are halves, scaled by powers of two (see ``sapp.kernels.split_fp16``): 11 bits, as many as TF32 has; sums are
-float32. Since relu(s·z) = s·relu(z) for s > 0, bias and head take the scale.
+Operands are float16 numbers, scaled by powers of two (see ``sapp.kernels.split_fp16``): 11 bits, as many as TF32 has;
+sums are float32. Since relu(s·z) = s·relu(z) for s > 0, bias and head take the scale.
 
-Written in Pallas for its Triton back end; on processors it runs by interpretation, for tests.
+Written in Pallas for its Triton back end; on a CPU it runs by interpretation, for tests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WARPS = 4
 SAMPLES, SAMPLES_BACK = 25, 10
 """Samples a program goes through, at most: few enough that there are programs for every multiprocessor."""
 SHRINK = 2.0**-6
-"""The gradient's two factors are multiplied before they become halves: each below 2⁷, their product is below 2¹⁴."""
+"""The gradient's two factors are multiplied before they become float16: each below 2⁷, their product is below 2¹⁴."""
 WIDTHS = (64, 128, 256)
 """What hidden layers may have: w of a program fits on a multiprocessor."""
 
@@ -50,7 +50,7 @@ def misfit(hidden: tuple[int, ...]) -> str | None:
 
 
 @jax.custom_vjp
-def thinned_values(hidden: Array, weight: Array, bias: Array, heads: Array, keep: Array) -> Array:
+def dropout_values(hidden: Array, weight: Array, bias: Array, heads: Array, keep: Array) -> Array:
     """values [T, R] of h [R, K] by w [K, N], bias [N], heads [T, N] and keep [T, K], which holds zeros and ones.
 
     Differentiable once, and towards ``hidden`` alone: the rest counts as constant.
@@ -75,7 +75,7 @@ def _forward(hidden: Array, weight: Array, bias: Array, heads: Array, keep: Arra
         group,
         out_specs=pl.BlockSpec((None, group, ROWS), lambda r, c, t: (c, t, r)),
         out_shape=jax.ShapeDtypeStruct((weight.shape[1] // _columns(weight), samples, len(h)), jnp.float32),
-        name="thinned_values",
+        name="dropout_values",
     )(h, w, bias, unscaled, kept)
     return jnp.sum(parts, axis=0)[:, :rows], (h, w, bias, heads, kept, w_scale, rows)
 
@@ -97,13 +97,13 @@ def _backward(residuals: Any, d_values: Array) -> tuple[Array, None, None, None,
         more=[pl.BlockSpec((group, ROWS), lambda r, c, t: (t, r))],
         out_specs=pl.BlockSpec((None, None, ROWS, len(w)), lambda r, c, t: (c, t, r, 0)),
         out_shape=jax.ShapeDtypeStruct((w.shape[1] // _columns(w), samples // group, len(h), len(w)), jnp.float32),
-        name="thinned_gradient",
+        name="dropout_gradient",
     )(h, w, bias, heads * head_scale, kept, d)
     d_hidden = jnp.sum(parts, axis=(0, 1))[:rows] / d_scale / head_scale / w_scale
     return d_hidden, None, None, None, None
 
 
-thinned_values.defvjp(_forward, _backward)
+dropout_values.defvjp(_forward, _backward)
 
 
 def _values_kernel(h: Any, w: Any, bias: Any, heads: Any, keep: Any, out: Any) -> None:

@@ -14,10 +14,10 @@ times as long, small terms first so that adding them costs nothing:
 and the array [rows, 3, K] of the left factor is read again, as it lies in memory, by the gradient of w, which contracts
 over rows and thirds together.
 
-Halves have a narrow range, so each matrix is first scaled by a power of two, exactly. Its largest number would cost a
-pass over memory to find; a *bound* on it does as well, since halves are floating-point numbers: a bound that is 2⁷
-times too large costs numbers below 2⁻⁸ of the largest some of their last bits. Bounds follow from the layer below:
-|relu(x·w + b)| ≤ max|x|·maxⱼΣₖ|wₖⱼ| + max|b|.
+Float16 numbers have a narrow range, so each matrix is first scaled by a power of two, exactly. Its largest number would
+cost a pass over memory to find; a *bound* on it does as well, since float16 numbers are floating-point numbers: a bound
+that is 2⁷ times too large costs numbers below 2⁻⁸ of the largest some of their last bits. Bounds follow from the layer
+below: |relu(x·w + b)| ≤ max|x|·maxⱼΣₖ|wₖⱼ| + max|b|.
 
 Between two products lies one pass over memory each, as a kernel of its own:
 
@@ -28,7 +28,7 @@ Between two products lies one pass over memory each, as a kernel of its own:
     between    undo the scale, mask, split; the sum that the bias' gradient is       reads d, h₁, writes [d₂ d₁ d₁]
     back       undo the scale, mask; the first layer's gradients                     reads d, h₁, x
 
-Written in Pallas for its Triton back end; on processors they run by interpretation, for tests.
+Written in Pallas for its Triton back end; on a CPU they run by interpretation, for tests.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def power_of_two(bound: Array) -> Array:
 
 
 def split(x: Array, scale: Array, order: Thirds, axis: int) -> Array:
-    """``x·scale`` in its two halves, stacked along a new axis in the order asked for."""
+    """``x·scale`` in two float16 parts, stacked along a new axis in the order asked for."""
     scaled = x * scale
     # not a conversion there and back, which compilers are allowed to leave out
     first = jax.lax.reduce_precision(scaled, exponent_bits=5, mantissa_bits=10)
@@ -296,7 +296,7 @@ def _back_kernel(d: Any, first: Any, x: Any, numbers: Any, d_weight: Any, d_bias
     """One tile's share of xᵀ·d, d where the unit is on and scaled, and of Σ d."""
     own = jnp.where(first[...] > 0, d[...] * numbers[0] * numbers[1], 0.0)
     d_bias[...] = jnp.sum(own, axis=0)
-    d_first, d_rest = _halves(own * numbers[2])
+    d_first, d_rest = _two_parts(own * numbers[2])
     over = ((0,), (0,))
     for start in range(0, x.shape[-1], DEPTH):
         here = slice(start, start + DEPTH)
@@ -324,7 +324,7 @@ def _split_weight(w: Array, scale: Array) -> tuple[Array, Array]:
 
 
 def _weight_kernel(w: Any, scale: Any, down: Any, across: Any) -> None:
-    first, rest = _halves(w[...] * scale[0])
+    first, rest = _two_parts(w[...] * scale[0])
     for number, part in enumerate((rest, first, first)):
         down[number, :, :] = part
     for number, part in enumerate((first, rest, first)):
@@ -332,12 +332,12 @@ def _weight_kernel(w: Any, scale: Any, down: Any, across: Any) -> None:
 
 
 def _store(out: Any, scaled: Array, order: Thirds) -> None:
-    parts = dict(zip("12", _halves(scaled), strict=True))
+    parts = dict(zip("12", _two_parts(scaled), strict=True))
     for number, part in enumerate(order):
         out[:, number, :] = parts[part]
 
 
-def _halves(scaled: Array) -> tuple[Array, Array]:
+def _two_parts(scaled: Array) -> tuple[Array, Array]:
     first = scaled.astype(jnp.float16)
     return first, (scaled - first.astype(jnp.float32)).astype(jnp.float16)
 

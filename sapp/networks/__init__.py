@@ -1,7 +1,7 @@
 """Networks and densities: multilayer perceptrons, ensembles, policies, tanh-Gaussian and mixture densities, a VAE."""
 
 from sapp.core.precision import Precision
-from sapp.networks.action_gradient import values_and_slopes
+from sapp.networks.action_gradient import values_and_action_gradients
 from sapp.networks.action_scores import MLPScores
 from sapp.networks.conv import ConvScores, DefaultScores, Encoder
 from sapp.networks.deterministic import ClippedGaussian, DeterministicActor, MeanActor, NoisyPolicy
@@ -55,5 +55,5 @@ __all__ = [
     "small_actor",
     "small_head",
     "vae_loss",
-    "values_and_slopes",
+    "values_and_action_gradients",
 ]

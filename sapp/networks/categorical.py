@@ -11,37 +11,37 @@ from jax import Array
 
 
 class Categorical(eqx.Module):
-    """Law over n choices for a batch of states: ``logits`` [B, n], not necessarily normalised. Actions are int32."""
+    """Distribution over n discrete actions for a batch of states, int32: ``logits`` [B, n], not always normalised."""
 
     logits: Array
 
     @property
     def log_probs(self) -> Array:
-        """log π(a|s) of every choice [B, n]."""
+        """log π(a|s) of every action [B, n]."""
         return jax.nn.log_softmax(self.logits)
 
     @property
     def probs(self) -> Array:
-        """π(a|s) of every choice [B, n]: expectations over actions are exact sums."""
+        """π(a|s) of every action [B, n]: expectations over actions are exact sums."""
         return jax.nn.softmax(self.logits)
 
     def mode(self) -> Array:
-        """The likeliest choice, the lowest number where several tie: int32 [B]."""
+        """The likeliest action, the lowest number where several tie: int32 [B]."""
         return jnp.argmax(self.logits, axis=-1).astype(jnp.int32)
 
     def sample(self, key: Array) -> tuple[Array, Array]:
-        """One choice a state and its log-probability: int32 [B] and [B]."""
+        """One action per state and its log-probability: int32 [B] and [B]."""
         action = jax.random.categorical(key, self.logits).astype(jnp.int32)
         return action, self.log_prob(action)
 
     def sample_many(self, key: Array, count: int) -> tuple[Array, Array]:
-        """``count`` choices a state and their log-probabilities: int32 [B, K] and [B, K]."""
+        """``count`` actions per state and their log-probabilities: int32 [B, K] and [B, K]."""
         batch = self.logits.shape[0]
         action = jax.random.categorical(key, self.logits[:, None], shape=(batch, count)).astype(jnp.int32)
         return action, jnp.take_along_axis(self.log_probs, action, axis=-1)
 
     def log_prob(self, action: Array) -> Array:
-        """Log-probability of given choices [B] → [B]."""
+        """Log-probability of given actions [B] → [B]."""
         return jnp.take_along_axis(self.log_probs, action[:, None], axis=-1)[:, 0]
 
 
@@ -60,14 +60,14 @@ class CategoricalActor(eqx.Module):
         self.temperature = jnp.asarray(temperature, jnp.float32)
 
     def __call__(self, state: Array) -> Categorical:
-        """Distribution over choices at states [B, …]."""
+        """Distribution over discrete actions at states [B, …]."""
         return Categorical(self.network(state) / self.temperature)
 
     def log_prob(self, state: Array, action: Array) -> Array:
-        """Log-probability of choices [B] at states → [B], as ``BehaviourDensity`` has it for vectors."""
+        """Log-probability of actions [B] at states → [B], as ``BehaviourDensity`` has it for vectors."""
         return self(state).log_prob(action)
 
 
 def one_hot(action: Array, size: int) -> Array:
-    """Choices int [...] as the vectors [..., n] that a network of state and action takes."""
+    """Discrete actions int [...] as the vectors [..., n] that a network of state and action takes."""
     return jax.nn.one_hot(action, size, dtype=jnp.float32)

@@ -1,4 +1,4 @@
-"""Convolutional encoders of stacked frames, laid out for populations: every layer is one matrix product a member."""
+"""Convolutional encoders of stacked frames, laid out for populations: every layer is one matrix product per member."""
 
 from __future__ import annotations
 

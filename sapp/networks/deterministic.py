@@ -17,11 +17,13 @@ IQL_LOG_STD_MIN, IQL_LOG_STD_MAX = -5.0, 2.0
 
 
 class ClippedGaussian(eqx.Module):
-    """Law of clip(μ + clip(σ·ε, ±limit), ±1), ε ~ N(0, I): ``mean`` is [B, A], ``std`` and ``limit`` broadcast to it.
+    """Distribution of clip(μ + clip(σ·ε, ±limit), ±1), ε ~ N(0, I), with ``mean`` [B, A].
+
+    ``std`` and ``limit`` broadcast to the mean.
 
     With TD3's σ = 0.2 and limit = 0.5 a draw is its smoothed target action. The density that ``log_prob`` gives is the
     Gaussian's, without the clips: they move mass to the edges of a box (2.5 standard deviations, and ±1), where the
-    true law has no density at all.
+    true distribution has no density at all.
     """
 
     mean: Array
@@ -33,11 +35,11 @@ class ClippedGaussian(eqx.Module):
         return self.mean
 
     def sample(self, key: Array) -> tuple[Array, Array]:
-        """One reparameterised action a state and its log-density: [B, A] and [B]."""
+        """One reparameterised action per state and its log-density: [B, A] and [B]."""
         return self._draw(self.mean, jax.random.normal(key, self.mean.shape))
 
     def sample_many(self, key: Array, count: int) -> tuple[Array, Array]:
-        """``count`` actions a state and their log-densities: [B, K, A] and [B, K]."""
+        """``count`` actions per state and their log-densities: [B, K, A] and [B, K]."""
         batch, size = self.mean.shape
         return self._draw(self.mean[:, None], jax.random.normal(key, (batch, count, size)))
 

@@ -145,7 +145,7 @@ def hooked(mlp: MLP, state: Array, action: Array, after: Callable[[Array, int], 
 
 
 def side_by_side(state: Array, action: Array) -> Array:
-    """[B, S + A] of states [B, S] and actions [B, A], or [B, K, S + A] with K actions a state."""
+    """[B, S + A] of states [B, S] and actions [B, A], or [B, K, S + A] with K actions per state."""
     if action.ndim == 3:
         state = jnp.broadcast_to(state[:, None], (*action.shape[:2], state.shape[-1]))
     return jnp.concatenate([state, action], axis=-1)
@@ -154,8 +154,8 @@ def side_by_side(state: Array, action: Array) -> Array:
 class DropoutCritic(eqx.Module):
     """Q(s,a) with dropout after every hidden ReLU and, by default, every weight divided by its spectral norm: UWAC's.
 
-    ``vectors`` are the power iteration's, one a layer; they are not trained but moved by ``iterate``. Without a key
-    nothing is dropped, which is the mean of the thinned networks up to the ReLUs.
+    ``vectors`` are the power iteration's, one per layer; they are not trained but moved by ``iterate``. Without a key
+    nothing is dropped, which is the mean of the dropout samples up to the ReLUs.
     """
 
     mlp: MLP
@@ -189,7 +189,7 @@ class DropoutCritic(eqx.Module):
         return eqx.tree_at(lambda m: m.layers, self.mlp, tuple(layers))
 
     def __call__(self, state: Array, action: Array, key: Array | None = None) -> Array:
-        """Score one action a state → [B], or K → [B, K]; with a key one dropout sample of it, thinned row by row."""
+        """Score one action per state → [B], or K → [B, K]; with a key one dropout sample of it, drawn row by row."""
 
         def drop(x: Array, number: int) -> Array:
             if key is None:
@@ -199,10 +199,10 @@ class DropoutCritic(eqx.Module):
 
         return hooked(self.normalised(), state, action, drop)
 
-    def thinned(self, state: Array, action: Array, key: Array) -> Array:
-        """As a call with a key, but one thinned network scores all rows.
+    def dropout_sample(self, state: Array, action: Array, key: Array) -> Array:
+        """As a call with a key, but one dropout sample scores all rows.
 
-        Dropping a unit is dropping its row of the next layer's weights, so many thinned networks (``vmap`` over keys)
+        Dropping a unit is dropping its row of the next layer's weights, so many dropout samples (``vmap`` over keys)
         share the first layer's values, and each further layer of all of them is one product.
         """
 
@@ -224,14 +224,14 @@ class DropoutCritic(eqx.Module):
         return misfit(tuple(layer.bias.shape[-1] for layer in self.mlp.layers[:-1])) is None
 
     def samples(self, state: Array, action: Array, keys: Array) -> Array:
-        """What ``thinned`` says for each of some keys, [T, B] or [T, B, K].
+        """What ``dropout_sample`` says for each of some keys, [T, B] or [T, B, K].
 
         Its gradient is that towards states and actions; the critic counts as constant.
         """
         critic = jax.lax.stop_gradient(self)
         if not self.fused:
-            return jax.vmap(lambda key: critic.thinned(state, action, key))(keys)
-        from sapp.kernels.dropout_samples import thinned_values
+            return jax.vmap(lambda key: critic.dropout_sample(state, action, key))(keys)
+        from sapp.kernels.dropout_samples import dropout_values
 
         whole = critic.normalised()
         first, second, head = whole.layers
@@ -241,14 +241,14 @@ class DropoutCritic(eqx.Module):
             for number, width in enumerate((len(second.weight), len(head.weight)))
         ]
         scale = 1.0 / (1.0 - self.rate)
-        values = thinned_values(
+        values = dropout_values(
             hidden.reshape(-1, hidden.shape[-1]), second.weight * scale, second.bias,
             head.weight[:, 0] * scale * keep[1], keep[0],
         )  # fmt: skip
         return values.reshape(len(keys), *action.shape[:-1]) + head.bias[0]
 
     def _keep(self, key: Array, number: int, width: int) -> Array:
-        """Which of a layer's inputs one thinned network keeps, as zeros and ones."""
+        """Which of a layer's inputs one dropout sample keeps, as zeros and ones."""
         return jax.random.bernoulli(jax.random.fold_in(key, number), 1.0 - self.rate, (width,)).astype(jnp.float32)
 
 

@@ -34,7 +34,7 @@ def unsquash(action: Array) -> Array:
 
 
 class TanhGaussian(eqx.Module):
-    """Law of tanh(u), u ~ N(mean, diag exp(log_std)²), for a batch of states: ``mean`` and ``log_std`` are [B, A]."""
+    """Distribution of tanh(u), u ~ N(mean, diag exp(log_std)²), for a batch of states: both [B, A]."""
 
     mean: Array
     log_std: Array
@@ -44,23 +44,23 @@ class TanhGaussian(eqx.Module):
         return jnp.tanh(self.mean)
 
     def sample(self, key: Array) -> tuple[Array, Array]:
-        """One reparameterised action a state and its log-density: [B, A] and [B]."""
+        """One reparameterised action per state and its log-density: [B, A] and [B]."""
         return self._squash(self.mean, self.log_std, jax.random.normal(key, self.mean.shape))
 
     def sample_many(self, key: Array, count: int) -> tuple[Array, Array]:
-        """``count`` actions a state and their log-densities: [B, K, A] and [B, K]."""
+        """``count`` actions per state and their log-densities: [B, K, A] and [B, K]."""
         batch, size = self.mean.shape
         noise = jax.random.normal(key, (batch, count, size))
         return self._squash(self.mean[:, None], self.log_std[:, None], noise)
 
     def draw_raw(self, key: Array, count: int) -> Array:
-        """``count`` reparameterised draws a state before tanh, [B, K, A]."""
+        """``count`` reparameterised draws per state before tanh, [B, K, A]."""
         batch, size = self.mean.shape
         noise = jax.random.normal(key, (batch, count, size))
         return self.mean[:, None] + jnp.exp(self.log_std)[:, None] * noise
 
     def candidates(self, count: int) -> Array:
-        """``count`` actions a state, [B, K, A], from noise that is the same at every state and every call."""
+        """``count`` actions per state, [B, K, A], from noise that is the same at every state and every call."""
         noise = jax.random.normal(jax.random.PRNGKey(0), (count, self.mean.shape[-1]))
         return jnp.tanh(self.mean[:, None] + jnp.exp(self.log_std)[:, None] * noise)
 

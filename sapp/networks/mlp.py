@@ -45,14 +45,14 @@ class Linear(eqx.Module):
 class MLP(eqx.Module):
     """ReLU network; the last layer of one with a single output is float32 whatever the precision.
 
-    ``scale`` shrinks the initial weights of the last layer, ``bias`` (if given) sets its initial bias. ``halves`` lets
-    float32 be computed by half-precision products where that is faster and as exact; then it is differentiable once.
-    ``trunk``: what it returns is a hidden layer of a larger network, and computed like one.
+    ``scale`` shrinks the initial weights of the last layer, ``bias`` (if given) sets its initial bias. ``split_fp16``
+    lets float32 be computed by half-precision products where that is faster and as exact; then it is differentiable
+    once. ``trunk``: what it returns is a hidden layer of a larger network, and computed like one.
     """
 
     layers: tuple[Linear, ...]
     precision: Precision = eqx.field(static=True)
-    halves: bool = eqx.field(static=True)
+    split_fp16: bool = eqx.field(static=True)
     trunk: bool = eqx.field(static=True)
 
     def __init__(
@@ -65,7 +65,7 @@ class MLP(eqx.Module):
         *,
         scale: float = 1.0,
         bias: float | None = None,
-        halves: bool = False,
+        split_fp16: bool = False,
         trunk: bool = False,
     ) -> None:
         widths = [inputs, *hidden, outputs]
@@ -77,11 +77,12 @@ class MLP(eqx.Module):
         self.layers = tuple(layers)
         self.trunk = trunk
         self.precision = resolve(precision)
-        self.halves = halves and self.precision == "float32" and _suits_halves(inputs, tuple(hidden), outputs)
+        exact = self.precision == "float32"
+        self.split_fp16 = split_fp16 and exact and _suits_split_fp16(inputs, tuple(hidden), outputs)
 
     def __call__(self, x: Array) -> Array:
         """Map ``[..., inputs]`` to ``[..., outputs]``."""
-        if self.halves and on_cuda():
+        if self.split_fp16 and on_cuda():
             from sapp.kernels.split_fp16 import perceptron
 
             layers = tuple((layer.weight, layer.bias) for layer in self.layers)
@@ -91,7 +92,7 @@ class MLP(eqx.Module):
         return self.layers[-1](x, self.precision) if self.trunk else self.layers[-1].output(x, self.precision)
 
 
-def _suits_halves(inputs: int, hidden: tuple[int, ...], outputs: int) -> bool:
+def _suits_split_fp16(inputs: int, hidden: tuple[int, ...], outputs: int) -> bool:
     from sapp.kernels.split_fp16 import misfit  # not before it is needed: Pallas is slow to import
 
     return misfit(inputs, hidden, outputs) is None
@@ -100,7 +101,7 @@ def _suits_halves(inputs: int, hidden: tuple[int, ...], outputs: int) -> bool:
 class StateActionNetwork(eqx.Module):
     """A scalar function of a state and an action, ``Q(s, a)`` or a density ratio.
 
-    The first layer's product with the state is computed once a state and shared by all of that state's actions: CQL
+    The first layer's product with the state is computed once per state and shared by all of that state's actions: CQL
     scores thirty of them.
     """
 
@@ -117,11 +118,12 @@ class StateActionNetwork(eqx.Module):
         *,
         scale: float = 1.0,
         bias: float | None = None,
-        halves: bool = False,
+        split_fp16: bool = False,
     ) -> None:
         if not hidden:
             raise SappError("hidden sizes are empty: a critic needs at least one hidden layer")
-        self.mlp = MLP(key, state_size + action_size, hidden, 1, precision, scale=scale, bias=bias, halves=halves)
+        size = state_size + action_size
+        self.mlp = MLP(key, size, hidden, 1, precision, scale=scale, bias=bias, split_fp16=split_fp16)
         self.state_size = state_size
 
     def __call__(self, state: Array, action: Array) -> Array:

@@ -41,7 +41,7 @@ class PaddedGaussian(eqx.Module):
         return self.full.mode() * self.real
 
     def sample(self, key: Array) -> tuple[Array, Array]:
-        """One reparameterised action a state and its log-density: [B, A] and [B]."""
+        """One reparameterised action per state and its log-density: [B, A] and [B]."""
         # dimensions are independent: each as a Gaussian of its own gives the densities one by one
         single = TanhGaussian(self.full.mean[..., None], self.full.log_std[..., None])
         action, log_prob = single.sample(key)

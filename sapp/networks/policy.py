@@ -17,18 +17,18 @@ NORMALISATION_OFFSET = 1e-3
 
 
 class Distribution(Protocol):
-    """A law over actions for each of a batch of states."""
+    """A distribution over actions for each of a batch of states."""
 
     def mode(self) -> Array:
         """The deterministic action, [B, A]: what evaluation plays."""
         ...
 
     def sample(self, key: Array) -> tuple[Array, Array]:
-        """One action a state and its log-density: [B, A] and [B]."""
+        """One action per state and its log-density: [B, A] and [B]."""
         ...
 
     def sample_many(self, key: Array, count: int) -> tuple[Array, Array]:
-        """``count`` actions a state and their log-densities: [B, K, A] and [B, K]."""
+        """``count`` actions per state and their log-densities: [B, K, A] and [B, K]."""
         ...
 
     def log_prob(self, action: Array) -> Array:
@@ -37,7 +37,7 @@ class Distribution(Protocol):
 
 
 class Policy(Protocol):
-    """A pytree that maps observations [B, O] to a law over actions, with everything it needs to do so.
+    """A pytree that maps observations [B, O] to a distribution over actions, with everything it needs to do so.
 
     DualDICE draws from it, evaluation plays its mode, and ``route="density"`` asks for its log-density.
     """
@@ -80,7 +80,7 @@ class Normalised(eqx.Module):
     inner: Any
 
     def __call__(self, observation: Array) -> Any:
-        """The inner policy's law at the normalised observations."""
+        """The inner policy's distribution at the normalised observations."""
         return self.inner(self.normaliser(observation))
 
 
@@ -88,7 +88,7 @@ class BestOf(eqx.Module):
     """Plays the candidate with the highest Q₁ among ``count`` draws of a policy: BCQ, BEAR and UWAC act like this.
 
     The draws' noise is the same at every state and every call, so the mode is a function of the observation alone.
-    As a law over actions (DualDICE) it is the policy itself, from which the learner's targets are drawn too.
+    As a distribution over actions (DualDICE) it is the policy itself, from which the learner's targets are drawn too.
     """
 
     inner: Any
@@ -96,35 +96,35 @@ class BestOf(eqx.Module):
     count: int = eqx.field(static=True)
 
     def __call__(self, observation: Array) -> BestAction:
-        """The inner policy's law, with the best candidate as its mode."""
+        """The inner policy's distribution, with the best candidate as its mode."""
         return BestAction(self.inner(observation), self.critics, observation, self.count)
 
 
 class BestAction(eqx.Module):
-    """The law of ``BestOf`` at some observations."""
+    """The distribution of ``BestOf`` at some observations."""
 
-    law: Any
+    distribution: Any
     critics: StateActionNetwork
     observation: Array
     count: int = eqx.field(static=True)
 
     def mode(self) -> Array:
         """argmax of Q₁ over the candidates."""
-        candidates = self.law.candidates(self.count)
+        candidates = self.distribution.candidates(self.count)
         first = jax.tree.map(lambda leaf: leaf[0], self.critics)
         return best(candidates, first(self.observation, candidates))
 
     def sample(self, key: Array) -> tuple[Array, Array]:
-        """A draw of the inner law."""
-        return self.law.sample(key)
+        """A draw of the inner distribution."""
+        return self.distribution.sample(key)
 
     def sample_many(self, key: Array, count: int) -> tuple[Array, Array]:
-        """Draws of the inner law."""
-        return self.law.sample_many(key, count)
+        """Draws of the inner distribution."""
+        return self.distribution.sample_many(key, count)
 
     def log_prob(self, action: Array) -> Array:
-        """Of the inner law."""
-        return self.law.log_prob(action)
+        """Of the inner distribution."""
+        return self.distribution.log_prob(action)
 
 
 def best(actions: Array, values: Array) -> Array:

@@ -50,7 +50,7 @@ class CVAE(eqx.Module):
         return jnp.clip(jax.random.normal(key, (*shape, self.latent_size)), -LATENT_CLIP, LATENT_CLIP)
 
     def generate(self, state: Array, key: Array, count: int) -> Array:
-        """``count`` actions a state before tanh, [B, K, A], from clipped latents."""
+        """``count`` actions per state before tanh, [B, K, A], from clipped latents."""
         return self.decode_raw(state, self.latents(key, state.shape[0], count))
 
 

@@ -18,7 +18,7 @@ LEFT, RIGHT, TOP, BOTTOM = 74, 24, 16, 46
 Place = Callable[[float], float]
 """From a value to a coordinate."""
 STROKES = ("", "7 3", "2 3", "9 3 2 3", "4 2")
-"""Dashes that tell lines apart without colour."""
+"""Dashes that distinguish lines without colour."""
 
 
 @dataclass(frozen=True)

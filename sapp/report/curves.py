@@ -44,11 +44,11 @@ def metric_curves(experiment: Experiment, dataset: str, name: str) -> list[Curve
         if steps:
             table = np.array([[one[step] for step in steps] for one in series], np.float64)
             x = np.array(steps, np.float64)
-            out.append(thinned(Curve(variant, x, table.mean(0), table.min(0), table.max(0))))
+            out.append(downsampled(Curve(variant, x, table.mean(0), table.min(0), table.max(0))))
     return out
 
 
-def thinned(curve: Curve, most: int = 60) -> Curve:
+def downsampled(curve: Curve, most: int = 60) -> Curve:
     """A curve of at most so many points: means of stretches, and the whole range that each stretch visits.
 
     A page draws no more than its pixels, and a long run's every thousandth step would make it megabytes.

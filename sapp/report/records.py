@@ -121,7 +121,7 @@ def told_apart(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
     renamed = []
     for member in members:
         if len(prints[member.dataset]) > 1:
-            notes.append(f"Different data are called {member.dataset}: they are told apart by their fingerprints.")
+            notes.append(f"Different data are called {member.dataset}: their fingerprints distinguish them.")
             member = replace(member, dataset=f"{member.dataset} #{str(member.facts.get('fingerprint'))[:6]}")
         renamed.append(member)
     settings: dict[tuple[str, str], set[str]] = {}
@@ -129,7 +129,7 @@ def told_apart(members: Sequence[Member]) -> tuple[list[Member], list[str]]:
         described = json.dumps(member.algorithm, sort_keys=True)
         settings.setdefault((member.variant, member.dataset), set()).add(described)
     several = {variant for (variant, _), found in settings.items() if len(found) > 1}
-    notes += [f"{name} has other hyper-parameters in other runs: the runs are told apart." for name in several]
+    notes += [f"{name} has other hyper-parameters in other runs: these are separate rows." for name in several]
     out = [
         replace(each, variant=f"{each.variant} [{each.run.rpartition(': ')[0]}]") if each.variant in several else each
         for each in renamed

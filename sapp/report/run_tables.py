@@ -23,7 +23,7 @@ DIAGNOSTICS = {
 }
 """What is told of the ratio estimator: label, and whether on a logarithmic axis."""
 MOST_EVENTS = 8
-"""With more kinds of event than this, only what stands before their colon tells them apart."""
+"""With more kinds of event than this, they are grouped by what stands before their colon."""
 
 
 def quality(experiment: Experiment) -> Table | None:

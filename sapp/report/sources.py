@@ -130,7 +130,7 @@ def from_runs(folders: Sequence[Path]) -> Experiment:
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """The shortest ends of the folders' paths that tell them apart."""
+    """The shortest ends of the folders' paths that differ."""
     parts = [folder.resolve().parts for folder in folders]
     size = 1
     while len({each[-size:] for each in parts}) < len(set(parts)):
@@ -187,7 +187,7 @@ def from_scores(path: Path) -> Experiment:
     """A CSV file with one evaluation per line, whoever wrote it, as one experiment.
 
     ``returns`` are the episodes of an evaluation, joined by semicolons; they become normalised scores where the
-    dataset's task has them. A column ``run`` tells apart what one method did in several runs.
+    dataset's task has them. A column ``run`` separates what one method did in several runs.
     """
     rows = _csv(path)
     if missing := [name for name in SCORE_COLUMNS if not rows or name not in rows[0]]:

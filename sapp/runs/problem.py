@@ -90,7 +90,7 @@ class Problem:
 
     @property
     def discrete(self) -> bool:
-        """Whether actions are choices rather than vectors."""
+        """Whether actions are discrete rather than vectors."""
         return self.num_actions is not None
 
     def empty_spec(self) -> Spec:
@@ -149,7 +149,7 @@ class Problem:
         return to_unit(given.reshape(shape), self.action_low, self.action_high, clip=False)
 
     def to_units(self, action: np.ndarray) -> np.ndarray:
-        """Actions of a policy in the data's own units; discrete ones are numbers of choices and stay as they are."""
+        """Actions of a policy in the data's own units; discrete ones are numbers and stay as they are."""
         if self.discrete:
             return np.asarray(action)
         low, high = np.asarray(self.action_low, np.float32), np.asarray(self.action_high, np.float32)

@@ -59,10 +59,10 @@ class Run:
         """An empty folder for a new run; an existing run is never overwritten."""
         if (path / CONFIG).exists():
             if checkpoint_files(path):
-                mend = f"; continue it with 'sapp resume {path}'"
+                advice = f"; continue it with 'sapp resume {path}'"
             else:
-                mend = f" that has no checkpoint yet; start it again from step 0 with 'sapp resume {path}'"
-            raise SappError(f"{path}: already holds a run{mend} or choose another --out")
+                advice = f" that has no checkpoint yet; start it again from step 0 with 'sapp resume {path}'"
+            raise SappError(f"{path}: already holds a run{advice} or choose another --out")
         try:
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
             # all that a run killed while it was made can have left
@@ -148,11 +148,11 @@ class Run:
 
     @cached_property
     def actors(self) -> list[Policy]:
-        """The policies of the newest checkpoint, one a member, in the order of ``members``."""
+        """The policies of the newest checkpoint, one per member, in the order of ``members``."""
         return self.actors_at()[1]
 
     def actors_at(self, step: int | None = None) -> tuple[int, list[Policy]]:
-        """The newest (or named) checkpoint's step and policies, one a member, in the order of ``members``."""
+        """The newest (or named) checkpoint's step and policies, one per member, in the order of ``members``."""
         step, learners = self.restore(step)
         if not learners:
             raise SappError(f"{self.path}: no checkpoint yet; train or resume the run first")
@@ -225,7 +225,7 @@ class Run:
         return tables.read(self.path / METRICS)
 
     def final_and_best(self) -> list[dict[str, Any]]:
-        """A row a member that was played: mean return at its last and at its best evaluation, and their steps.
+        """A row per member that was played: mean return at its last and at its best evaluation, and their steps.
 
         The best is chosen by the very episodes that it reports, so it flatters; the final one does not.
         """

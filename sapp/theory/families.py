@@ -128,7 +128,7 @@ def _arms(rng: np.random.Generator, seed: int, discount: float) -> Parts:
 
 
 def _feeder(rng: np.random.Generator, seed: int, discount: float) -> Parts:
-    """One MDP, a new log each time: a state logged 20 000 times leads to one with a lottery, seen once an action."""
+    """One MDP, a new log each time: a state logged 20 000 times leads to one with a lottery, seen once per action."""
     transition = np.zeros((4, 2, 4))
     transition[0, :, 1] = 1
     transition[1, :, 2:] = 0.5

@@ -19,7 +19,7 @@ from sapp.tabular.bounds import c0_printed
 
 @dataclass(frozen=True)
 class Uniformity:
-    """Lemma 1 with C₀ doubled (Hoeffding's range mended) but its union still over |S||A|, on redrawn logs of one MDP.
+    """Lemma 1 with C₀ doubled (Hoeffding's range fixed) but its union still over |S||A|, on redrawn logs of one MDP.
 
     loss: ⟨ρ, V^{safe} − V^{π̂}⟩ when a gamble is chosen (SUBOPT less ⟨ρ, V^{π*} − V^{safe}⟩, which both sides hold);
     bound: what the lemma allows for it; violated: share of logs in which the loss exceeds the bound.

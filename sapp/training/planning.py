@@ -126,7 +126,7 @@ def _members(
     if not members:
         raise SappError("nothing to train: every algorithm declined every dataset")
     if len({(each.name, datasets[each.dataset].name, each.seed) for each in members}) != len(members):
-        raise SappError("two datasets have the same name: rename one (Dataset.name) so that members can be told apart")
+        raise SappError("two datasets have the same name: rename one (Dataset.name) so that members' names differ")
     for member in members:
         _check_batch_size(member)
         _check_actions(member, datasets[member.dataset])
@@ -157,7 +157,7 @@ def _preparation(members: Sequence[Member]) -> int:
 
 
 def _check_batch_size(member: Member) -> None:
-    """Refuse an algorithm of one's own whose batches are empty."""
+    """Refuse an algorithm whose batches are empty."""
     size = member.algorithm.batch_size
     if not isinstance(size, int) or size < 1:
         raise SappError(
@@ -166,7 +166,7 @@ def _check_batch_size(member: Member) -> None:
 
 
 def _check_actions(member: Member, dataset: AnyDataset) -> None:
-    """Refuse an algorithm for vectors on data of choices, and the other way round."""
+    """Refuse an algorithm for vectors on data of discrete actions, and the other way round."""
     wanted = bool(getattr(member.algorithm, "discrete_actions", False))
     if wanted != dataset.discrete:
         kind, other = ("discrete", "continuous") if dataset.discrete else ("continuous", "discrete")

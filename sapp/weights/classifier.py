@@ -29,7 +29,7 @@ ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-8)
 
 
 def make_classifier(key: Array, size: int, hidden: Sequence[int], kinds: int, precision: Precision) -> MLP:
-    """A logit a kind; it starts where it cannot tell them apart."""
+    """A logit per kind; it starts where it gives all kinds the same probability."""
     return MLP(key, size, hidden, kinds, precision, scale=1e-2, bias=0.0)
 
 
@@ -60,7 +60,7 @@ def against(share: Array, data: int) -> Array:
 
 
 def accuracy(ours: Array, share: Array, theirs: Array) -> Array:
-    """How often the sign of c is right at states of the policy and of the data: ½ where they cannot be told apart."""
+    """How often the sign of c is right at states of the policy and of the data: ½ where it cannot distinguish them."""
     return 0.5 * (jnp.sum(share * (ours > 0.0)) + jnp.mean(theirs < 0.0, dtype=jnp.float32))
 
 

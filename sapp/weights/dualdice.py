@@ -137,9 +137,9 @@ class DualDICE(RatioWeights):
         sizes = spec.observation_size, spec.action_size
         keys = jax.random.split(key, 4)
         one = {"square": 1.0, "softplus": SOFTPLUS_ONE, "identity": 1.0}[self.positivity]
-        nu = StateActionNetwork(keys[0], *sizes, self.hidden, halves=True)
-        zeta = StateActionNetwork(keys[1], *sizes, self.hidden, scale=1e-2, bias=one, halves=True)
-        ratio = MLP(keys[2], sizes[0], self.hidden, 1, scale=1e-2, bias=0.0, halves=True)
+        nu = StateActionNetwork(keys[0], *sizes, self.hidden, split_fp16=True)
+        zeta = StateActionNetwork(keys[1], *sizes, self.hidden, scale=1e-2, bias=one, split_fp16=True)
+        ratio = MLP(keys[2], sizes[0], self.hidden, 1, scale=1e-2, bias=0.0, split_fp16=True)
         behaviour = self._density(keys[3], spec) if self.route == "density" else None
         multiplier = jnp.float32(0.0)
         zero = jnp.float32(0.0)

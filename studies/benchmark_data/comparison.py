@@ -4,7 +4,7 @@
 
 States come in episodes, so episodes are the units of every test: the few genuine episodes are compared with as many
 drawn from the regenerated ones, over and over, which gives the distribution of each distance if the two kinds were
-alike. All distances are computed from tables made once an episode: distribution functions on a common grid, and mean
+alike. All distances are computed from tables made once per episode: distribution functions on a common grid, and mean
 distances between the states of pairs of episodes.
 """
 

@@ -18,7 +18,7 @@ from sapp.runs import metric_tables as tables
 
 
 def plot(folder: str | Path, path: str | Path) -> Path:
-    """Returns (or normalised scores) of every snapshot of every seed, an axis an environment.
+    """Returns (or normalised scores) of every snapshot of every seed, an axis per environment.
 
     Args:
         folder: of the run, or any that holds its evaluations.csv.

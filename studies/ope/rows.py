@@ -20,7 +20,7 @@ COLUMNS = (
 )  # fmt: skip
 
 def rows_of(problem: str, report: Offline, truth: np.ndarray, error: np.ndarray, draw: int = 0) -> list[dict[str, Any]]:
-    """One row a policy and estimator; values are normalised, (1−γ) × discounted return."""
+    """One row per policy and estimator; values are normalised, (1−γ) × discounted return."""
     rows = []
     for policy, name in enumerate(report.names):
         diagnosis = report.diagnoses[policy]

@@ -61,7 +61,7 @@ def allowed(rows: Sequence[Row]) -> set[tuple[Any, ...]]:
 
 
 def measures(rows: Sequence[Row], keep: set[tuple[Any, ...]] | None) -> list[list[str]]:
-    """One line a problem and estimator: policies, rank correlation, error, coverage, regret."""
+    """One line per problem and estimator: policies, rank correlation, error, coverage, regret."""
     lines = []
     for (problem, estimator), found in grouped(rows, "problem", "estimator").items():
         if keep is not None:

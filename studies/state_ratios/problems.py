@@ -161,8 +161,9 @@ class Finite(eqx.Module):
 
     def ratio(self, policy: Shifted, visits: np.ndarray, discount: float) -> np.ndarray:
         """Exact dᵖ(s)/dᴰ(s) [S], dᴰ being the log's own visit frequencies: (1−γ)ρ(I − γP)⁻¹ over them."""
-        law = policy(jnp.eye(self.reward.shape[0]))
-        positive = np.asarray(jax.scipy.stats.norm.cdf(law.mean / jnp.exp(law.log_std)), np.float64)[:, 0]
+        distribution = policy(jnp.eye(self.reward.shape[0]))
+        share = jax.scipy.stats.norm.cdf(distribution.mean / jnp.exp(distribution.log_std))
+        positive = np.asarray(share, np.float64)[:, 0]
         table = np.asarray(self.transition, np.float64)[:, :, :-1]
         step = (1 - positive)[:, None] * table[:, 0] + positive[:, None] * table[:, 1]
         start = np.asarray(self.start_law, np.float64)

@@ -74,7 +74,7 @@ class World:
         return self.occupancy / self.share
 
     def lost(self, values: Floats) -> float:
-        """Reward per step that greedy choices by values [S, A] lose."""
+        """Reward per step that greedy actions by values [S, A] lose."""
         chosen = np.take_along_axis(self.reward, values.argmax(1)[:, None], 1)[:, 0]
         return float((self.occupancy * (self.reward.max(1) - chosen)).sum())
 

@@ -96,7 +96,7 @@ def test_dropout_moments_are_the_samples_mean_and_variance() -> None:
     for number in range(6):
         keys = jax.random.split(jax.random.fold_in(key, number))
         samples.append(
-            [pick(state.critics.network, i).thinned(batch.observation, batch.action, keys[i]) for i in range(2)]
+            [pick(state.critics.network, i).dropout_sample(batch.observation, batch.action, keys[i]) for i in range(2)]
         )
     close(mean, np.mean(f64(samples), 0), 1e-4)
     close(variance, np.var(f64(samples), 0, ddof=1), 1e-4)

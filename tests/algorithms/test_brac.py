@@ -32,7 +32,7 @@ SMALL = {"hidden": (16, 16), "critic_hidden": (16, 16), "behaviour_steps": 10, "
 WEIGHTS = np.linspace(0.0, 2.0, B)
 
 
-def law(network, state) -> tuple[np.ndarray, np.ndarray]:
+def distribution(network, state) -> tuple[np.ndarray, np.ndarray]:
     actor = network.actor
     features = np.maximum(mlp(actor.trunk, f64(state)), 0.0)
     mean, _ = gaussian(actor, state)
@@ -41,7 +41,7 @@ def law(network, state) -> tuple[np.ndarray, np.ndarray]:
 
 
 def draws(network, state, key) -> tuple[np.ndarray, np.ndarray]:
-    mean, log_std = law(network, state)
+    mean, log_std = distribution(network, state)
     noise = f64(jax.random.normal(key, (B, 4, A)))
     action = np.tanh(mean[:, None] + np.exp(log_std)[:, None] * noise)
     return action, log_tanh_normal(action, mean[:, None], log_std[:, None])
@@ -51,7 +51,7 @@ def distance(algorithm: BRAC, state, network, behaviour, key) -> np.ndarray:
     own_key, other_key = jax.random.split(key)
     action, log_prob = draws(network, state, own_key)
     if algorithm.divergence == "kl":
-        mean, log_std = law(behaviour, state)
+        mean, log_std = distribution(behaviour, state)
         return np.mean(log_prob - log_tanh_normal(action, mean[:, None], log_std[:, None]), -1)
     logged, _ = draws(behaviour, state, other_key)
     return np.array([brute(action[b], logged[b], 10.0, "laplacian") for b in range(B)])
@@ -67,7 +67,7 @@ def test_one_update_against_numpy(divergence: str, value_penalty: bool) -> None:
     new, metrics = step(state, batch, weights, key, 15)
     next_key, penalty_key, actor_key = jax.random.split(key, 3)
     actor, behaviour = state.actor.network, state.behaviour.network
-    mean, log_std = law(actor, batch.next_observation)
+    mean, log_std = distribution(actor, batch.next_observation)
     next_action = np.tanh(mean + np.exp(log_std) * f64(jax.random.normal(next_key, (B, A))))
     following = q(state.target_critics, batch.next_observation, next_action).min(0)
     if value_penalty:
@@ -80,7 +80,7 @@ def test_one_update_against_numpy(divergence: str, value_penalty: bool) -> None:
     )
 
     action_key, own_key = jax.random.split(actor_key)
-    mean, log_std = law(actor, batch.observation)
+    mean, log_std = distribution(actor, batch.observation)
     action = np.tanh(mean + np.exp(log_std) * f64(jax.random.normal(action_key, (B, A))))
     value = q(new.critics.network, batch.observation, action).min(0)
     away = distance(algorithm, batch.observation, actor, behaviour, own_key)
@@ -94,9 +94,8 @@ def test_cloning_maximises_the_likelihood_of_logged_actions() -> None:
     batch = make_batch()
     state = init(algorithm, 1)
     new, metrics = update(algorithm, state, batch, jnp.ones(B), jax.random.PRNGKey(0), 0)
-    close(
-        metrics["loss"], -log_tanh_normal(batch.action, *law(state.behaviour.network, batch.observation)).mean(), 1e-3
-    )
+    behaviour = distribution(state.behaviour.network, batch.observation)
+    close(metrics["loss"], -log_tanh_normal(batch.action, *behaviour).mean(), 1e-3)
     for old, same in zip(jax.tree.leaves(state.actor), jax.tree.leaves(new.actor), strict=True):
         np.testing.assert_array_equal(old, same)
 

@@ -56,7 +56,7 @@ def numpy_log_density(action: np.ndarray, mean: np.ndarray, log_std: np.ndarray)
 
 
 def test_conservative_term_equals_brute_force(batch: Batch) -> None:
-    """Thirty actions, each with the density of the law it was drawn from, one loop at a time in float64."""
+    """Thirty actions, each with the density of the distribution it was drawn from, one loop at a time in float64."""
     algorithm = CQL(hidden=(16, 16, 16))
     state = algorithm.init(jax.random.PRNGKey(1), SPEC)
     here_key, there_key, uniform_key = jax.random.split(jax.random.PRNGKey(2), 3)

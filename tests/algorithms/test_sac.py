@@ -125,9 +125,9 @@ def test_a_padded_sample_is_the_plain_one_on_real_dimensions() -> None:
     full, _ = actor(observation).sample(key)
     np.testing.assert_allclose(action, full * real, rtol=1e-6)
     np.testing.assert_array_equal(action[:, 2], 0.0)
-    # the density of the first two dimensions, by the plain law of the same mean and deviation
-    law = actor(observation)
-    cut = type(law)(law.mean[:, :2], law.log_std[:, :2])
+    # the density of the first two dimensions, by the plain distribution of the same mean and deviation
+    distribution = actor(observation)
+    cut = type(distribution)(distribution.mean[:, :2], distribution.log_std[:, :2])
     np.testing.assert_allclose(log_prob, cut.log_prob(full[:, :2]), rtol=1e-3, atol=1e-3)
 
 

@@ -88,13 +88,13 @@ def test_actor_loss_is_the_weighted_penalty_minus_scaled_value(updated) -> None:
 
 def test_policy_normalises_by_itself_and_draws_what_the_target_draws(updated) -> None:
     batch, _, state, *_ = updated
-    law = ALGORITHM.policy(state)(batch.observation)
-    close(law.mode(), actor(state.actor.network, batch.observation))
-    draws = f64(law.sample_many(jax.random.PRNGKey(0), 2000)[0])
-    away = draws - f64(law.mode())[:, None]
+    distribution = ALGORITHM.policy(state)(batch.observation)
+    close(distribution.mode(), actor(state.actor.network, batch.observation))
+    draws = f64(distribution.sample_many(jax.random.PRNGKey(0), 2000)[0])
+    away = draws - f64(distribution.mode())[:, None]
     assert np.abs(draws).max() <= 1.0
     assert np.abs(away).max() <= 0.5 + 1e-6
-    inside = np.broadcast_to(np.abs(f64(law.mode()))[:, None] < 0.4, away.shape)
+    inside = np.broadcast_to(np.abs(f64(distribution.mode()))[:, None] < 0.4, away.shape)
     assert np.std(away[inside]) == pytest.approx(0.2, abs=0.01)
 
 

@@ -71,7 +71,7 @@ def test_dropout_drops_at_its_rate_and_keeps_the_mean(pairs) -> None:
     """One hidden layer: the output is linear in what is dropped, so its mean over masks is the network's own."""
     critic = DropoutCritic(jax.random.PRNGKey(0), S, A, (32,), rate=0.25, spectral=False)
     keys = jax.random.split(jax.random.PRNGKey(1), 4000)
-    for score in (critic, critic.thinned):
+    for score in (critic, critic.dropout_sample):
         draws = np.asarray(jax.vmap(lambda k, score=score: score(*pairs, k))(keys))
         error = draws.std(0) / np.sqrt(len(draws))
         assert np.all(np.abs(draws.mean(0) - np.asarray(critic(*pairs))) < 5 * error)
@@ -83,7 +83,7 @@ def test_dropout_drops_at_its_rate_and_keeps_the_mean(pairs) -> None:
         np.testing.assert_allclose(draws.var(0), expected, rtol=0.15)
 
 
-def test_a_thinned_network_is_the_network_without_the_dropped_units(pairs) -> None:
+def test_a_dropout_sample_is_the_network_without_the_dropped_units(pairs) -> None:
     """By hand, with the masks that the key gives: units times mask/(1−p), the same for every row."""
     critic = DropoutCritic(jax.random.PRNGKey(0), S, A, (16, 16), rate=0.3)
     key = jax.random.PRNGKey(4)
@@ -95,4 +95,4 @@ def test_a_thinned_network_is_the_network_without_the_dropped_units(pairs) -> No
             keep = jax.random.bernoulli(jax.random.fold_in(key, number), 0.7, (16,))
             assert 0 < np.asarray(keep).sum() < 16
             x = np.maximum(x, 0) * np.asarray(keep) / 0.7
-    np.testing.assert_allclose(critic.thinned(*pairs, key), x[:, 0], rtol=2e-5, atol=1e-6)
+    np.testing.assert_allclose(critic.dropout_sample(*pairs, key), x[:, 0], rtol=2e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Policies as everything but their training sees them: laws around an action, normalisation, the best of many."""
+"""Policies as all but their training sees them: noise around an action, normalisation, the best of many."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ OBSERVATION = jnp.asarray(np.random.default_rng(0).normal(size=(B, S)), jnp.floa
 
 def test_clipped_gaussian_against_scipy() -> None:
     mean = jnp.asarray([[0.0, 0.9]])
-    law = ClippedGaussian(mean, jnp.float32(0.2), jnp.float32(0.5))
+    distribution = ClippedGaussian(mean, jnp.float32(0.2), jnp.float32(0.5))
     action = jnp.asarray([[0.3, 0.7]])
     expected = stats.norm.logpdf(np.asarray(action), np.asarray(mean), 0.2).sum()
-    assert float(law.log_prob(action)[0]) == pytest.approx(expected, rel=1e-5)
-    draws, density = law.sample_many(jax.random.PRNGKey(0), 20000)
+    assert float(distribution.log_prob(action)[0]) == pytest.approx(expected, rel=1e-5)
+    draws, density = distribution.sample_many(jax.random.PRNGKey(0), 20000)
     draws = np.asarray(draws[0])
     np.testing.assert_allclose(
-        density[0, :5], [float(law.log_prob(a[None])[0]) for a in jnp.asarray(draws[:5])], rtol=1e-4
+        density[0, :5], [float(distribution.log_prob(a[None])[0]) for a in jnp.asarray(draws[:5])], rtol=1e-4
     )
     assert draws.max() == 1.0
     assert np.mean(draws[:, 1] == 1.0) == pytest.approx(stats.norm.sf(0.5), abs=0.01)
     assert np.mean(draws[:, 0] == 0.5) == pytest.approx(stats.norm.sf(2.5), abs=0.003)
-    one, _ = law.sample(jax.random.PRNGKey(1))
+    one, _ = distribution.sample(jax.random.PRNGKey(1))
     assert one.shape == (1, A)
-    np.testing.assert_array_equal(law.mode(), mean)
+    np.testing.assert_array_equal(distribution.mode(), mean)
 
 
 def test_mean_actor_has_one_deviation_for_all_states_within_its_bounds() -> None:
     import equinox as eqx
 
     actor = eqx.tree_at(lambda a: a.log_std, MeanActor(jax.random.PRNGKey(0), S, A, (8, 8)), jnp.asarray([-9.0, 0.5]))
-    law = actor(OBSERVATION)
-    np.testing.assert_allclose(law.std, np.exp([-5.0, 0.5]), rtol=1e-6)
-    assert np.all(np.abs(law.mode()) < 1.0)
+    distribution = actor(OBSERVATION)
+    np.testing.assert_allclose(distribution.std, np.exp([-5.0, 0.5]), rtol=1e-6)
+    assert np.all(np.abs(distribution.mode()) < 1.0)
 
 
 def test_narrow_actor_keeps_log_std_between_minus_five_and_zero() -> None:
     actor = NarrowGaussianActor(jax.random.PRNGKey(0), S, A, (8, 8))
     mean, raw = actor.actor.heads(100.0 * OBSERVATION)
-    law = actor(100.0 * OBSERVATION)
-    np.testing.assert_allclose(law.log_std, -5.0 + 2.5 * (np.tanh(raw) + 1.0), rtol=1e-5, atol=1e-6)
-    np.testing.assert_array_equal(law.mean, mean)
-    assert np.all((np.asarray(law.log_std) >= -5) & (np.asarray(law.log_std) <= 0))
+    distribution = actor(100.0 * OBSERVATION)
+    np.testing.assert_allclose(distribution.log_std, -5.0 + 2.5 * (np.tanh(raw) + 1.0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(distribution.mean, mean)
+    assert np.all((np.asarray(distribution.log_std) >= -5) & (np.asarray(distribution.log_std) <= 0))
 
 
 def test_normalised_policy_takes_raw_observations() -> None:
@@ -84,11 +84,12 @@ def test_best_of_plays_the_candidate_of_highest_first_value_whatever_the_batch()
         values = [float(first(OBSERVATION[b : b + 1], jnp.asarray(c)[None])[0]) for c in candidates[b]]
         np.testing.assert_allclose(mode[b], candidates[b][int(np.argmax(values))], rtol=1e-6)
     np.testing.assert_allclose(policy(OBSERVATION[2:3]).mode()[0], mode[2], rtol=1e-5)
-    law = policy(OBSERVATION)
+    distribution = policy(OBSERVATION)
     np.testing.assert_array_equal(
-        law.sample(jax.random.PRNGKey(0))[0], actor(OBSERVATION).sample(jax.random.PRNGKey(0))[0]
+        distribution.sample(jax.random.PRNGKey(0))[0], actor(OBSERVATION).sample(jax.random.PRNGKey(0))[0]
     )
-    np.testing.assert_array_equal(law.log_prob(law.mode()), actor(OBSERVATION).log_prob(law.mode()))
+    mode = distribution.mode()
+    np.testing.assert_array_equal(distribution.log_prob(mode), actor(OBSERVATION).log_prob(mode))
     actions = jnp.arange(6.0).reshape(1, 3, 2)
     np.testing.assert_array_equal(best(actions, jnp.asarray([[0.0, 5.0, 1.0]])), [[2.0, 3.0]])
 

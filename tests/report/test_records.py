@@ -24,7 +24,7 @@ def test_one_name_for_other_hyper_parameters_is_two_methods() -> None:
     elsewhere = member(dataset="walker2d-medium", run="b: CQL/walker2d-medium/0", algorithm={"alpha": 9.0})
     found, notes = told_apart([first, second, other, elsewhere])
     assert [each.variant for each in found] == ["CQL [a]", "CQL [b]", "SA-CQL", "CQL [b]"]
-    assert notes == ["CQL has other hyper-parameters in other runs: the runs are told apart."]
+    assert notes == ["CQL has other hyper-parameters in other runs: these are separate rows."]
 
 
 def test_one_name_for_other_data_is_two_datasets() -> None:

@@ -328,7 +328,7 @@ def test_populations_side_by_side_learn_what_they_learn_alone(monkeypatch: pytes
 
 @register
 class Own(BC):
-    """An algorithm of one's own that does one thing wrong."""
+    """An algorithm of somebody else's that does one thing wrong."""
 
     wrong: str = eqx.field(static=True, default="")
 

@@ -143,7 +143,7 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
     weights = OccupancyModel(hidden=(8,), particles=2048, slices=1, paired=False, width=1000.0)
 
     @partial(jax.jit, compiler_options=LONG)
-    def law(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def distribution(key: jax.Array) -> tuple[jax.Array, jax.Array]:
         state = weights.init(key, SPEC)
         inside = jnp.zeros(STATES), jnp.ones(STATES)
         state = eqx.tree_at(lambda s: (s.means.model, s.low, s.high), state, (model, *inside))
@@ -161,7 +161,7 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
         _, total, restarted = jax.lax.fori_loop(0, 1000, body, (state, jnp.zeros(STATES), jnp.float32(0.0)))
         return total / 400, restarted / 400
 
-    found, restarted = law(jax.random.PRNGKey(0))
+    found, restarted = distribution(jax.random.PRNGKey(0))
     exact = each.occupancy(each.target)
     np.testing.assert_allclose(found, exact / exact.sum(), atol=0.006)
     assert (1 - discount) / float(restarted) == pytest.approx(exact.sum(), rel=0.05)

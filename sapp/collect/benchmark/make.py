@@ -280,7 +280,7 @@ def check_disk(wanted: Order, root: Path, partial: Path) -> None:
 
 
 def size_estimate(wanted: Order) -> int:
-    """Bytes of the finished file, from above: rows, and some kilobytes an episode, of which D4RL has so many."""
+    """Bytes of the finished file, from above: rows, and some kilobytes per episode, of which D4RL has so many."""
     width = {"halfcheetah": 17 + 6, "hopper": 11 + 3, "walker2d": 17 + 6}[wanted.name.environment]
     episodes = 1 + 2 * wanted.transitions * wanted.name.d4rl_episodes // wanted.name.transitions
     return wanted.transitions * (4 * width + 4 * 2 + 2) + episodes * 4_000

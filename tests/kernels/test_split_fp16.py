@@ -1,4 +1,4 @@
-"""Perceptrons by halves: as exact as float32's own against float64, at any scale."""
+"""Perceptrons by split float16 operands: as exact as float32's own against float64, at any scale."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ def test_large_weights_are_in_range() -> None:
     assert max(errors(computed(perceptron, large, x, dy), by_hand(large, x, dy))) < 2e-6
 
 
-@pytest.mark.parametrize("name", ["split", "_halves"])
+@pytest.mark.parametrize("name", ["split", "_two_parts"])
 def test_half_precision_alone_would_be_far_worse(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     _, layers, x = problem((64, 64))
     dy = np.ones((ROWS, 1), np.float32)
     true = by_hand(layers, x, dy)
     good = max(errors(computed(perceptron, layers, x, dy), true))
-    monkeypatch.setattr(module, name, {"split": _split_without_rests, "_halves": _no_rest}[name])
+    monkeypatch.setattr(module, name, {"split": _split_without_rests, "_two_parts": _no_rest}[name])
     assert max(errors(computed(perceptron, layers, x, dy), true)) > 100 * good
 
 
@@ -166,9 +166,9 @@ def test_the_parts_add_up_to_the_number_within_two_to_the_minus_22() -> None:
     assert np.any(np.asarray(parts[:, 1]) != 0)
 
 
-def test_a_network_is_evaluated_by_halves_on_a_gpu_and_plainly_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_is_evaluated_by_split_fp16_on_a_gpu_and_plainly_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     plain_network, layers, x = problem((64, 64))
-    network = MLP(jax.random.PRNGKey(0), 23, (64, 64), 1, halves=True)
+    network = MLP(jax.random.PRNGKey(0), 23, (64, 64), 1, split_fp16=True)
     grid = jnp.asarray(x).reshape(8, 12, 23)
     np.testing.assert_array_equal(network(grid), plain_network(grid))
     monkeypatch.setattr(mlp, "on_cuda", lambda: True)
@@ -176,16 +176,16 @@ def test_a_network_is_evaluated_by_halves_on_a_gpu_and_plainly_elsewhere(monkeyp
     np.testing.assert_array_equal(plain_network(grid), plain(layers, grid))
 
 
-def test_only_wide_float32_networks_with_a_layer_between_hidden_ones_use_halves() -> None:
+def test_only_wide_float32_networks_with_a_layer_between_hidden_ones_use_split_fp16() -> None:
     key = jax.random.PRNGKey(0)
-    assert MLP(key, 23, (64, 64), 1, halves=True).halves
-    assert not MLP(key, 23, (64, 64), 1, "tf32", halves=True).halves
-    assert not MLP(key, 23, (256,), 1, halves=True).halves
-    assert not MLP(key, 23, (256, 32), 1, halves=True).halves
-    assert not MLP(key, 23, (256, 100), 1, halves=True).halves
-    assert not MLP(key, 23, (256, 256), 2, halves=True).halves
-    assert not MLP(key, 512, (256, 256), 1, halves=True).halves
-    assert not MLP(key, 23, (256, 256), 1).halves
+    assert MLP(key, 23, (64, 64), 1, split_fp16=True).split_fp16
+    assert not MLP(key, 23, (64, 64), 1, "tf32", split_fp16=True).split_fp16
+    assert not MLP(key, 23, (256,), 1, split_fp16=True).split_fp16
+    assert not MLP(key, 23, (256, 32), 1, split_fp16=True).split_fp16
+    assert not MLP(key, 23, (256, 100), 1, split_fp16=True).split_fp16
+    assert not MLP(key, 23, (256, 256), 2, split_fp16=True).split_fp16
+    assert not MLP(key, 512, (256, 256), 1, split_fp16=True).split_fp16
+    assert not MLP(key, 23, (256, 256), 1).split_fp16
 
 
 def test_the_kernels_can_be_made_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def test_the_kernels_can_be_made_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> N
         assert f'name = "{name}"' in text
 
 
-def test_dualdice_learns_the_same_by_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dualdice_learns_the_same_by_split_fp16(monkeypatch: pytest.MonkeyPatch) -> None:
     from sapp.envs.point import behaviour_dataset
     from sapp.runs.members import Member
     from sapp.runs.phases import Phase

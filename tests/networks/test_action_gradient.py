@@ -1,4 +1,4 @@
-"""Values and slopes by one way back, against plain differentiation."""
+"""values and action gradients by one way back, against plain differentiation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from sapp.algorithms.edac import alignment
 from sapp.core.spec import Spec
-from sapp.networks import StateActionNetwork, action_gradients, ensemble, make_critics, values_and_slopes
+from sapp.networks import StateActionNetwork, action_gradients, ensemble, make_critics, values_and_action_gradients
 
 S, A, B, N = 4, 2, 8, 3
 SPEC = Spec(S, A, jnp.zeros(S), jnp.ones(S))
@@ -30,39 +30,39 @@ def drawn(hidden: tuple[int, ...], precision: str = "float32") -> tuple[StateAct
 
 
 def gradients(both: Both, *arguments: object) -> object:
-    """Of a loss in which values and slopes meet, towards critics, states and actions."""
+    """Of a loss in which values and action gradients meet, towards critics, states and actions."""
 
     def loss(critics: StateActionNetwork, state: jax.Array, action: jax.Array) -> jax.Array:
-        value, slope = both(critics, state, action)
-        return jnp.sum(jnp.square(value - 1.0)) + jnp.sum(jnp.sin(value)[..., None] * slope**2)
+        value, action_gradient = both(critics, state, action)
+        return jnp.sum(jnp.square(value - 1.0)) + jnp.sum(jnp.sin(value)[..., None] * action_gradient**2)
 
     return jax.grad(loss, argnums=(0, 1, 2))(*arguments)
 
 
 @pytest.mark.parametrize("hidden", [(16,), (16, 8), (16, 8, 12)])
-def test_values_slopes_and_gradients_are_those_of_plain_differentiation(hidden: tuple[int, ...]) -> None:
+def test_values_action_gradients_and_gradients_are_those_of_plain_differentiation(hidden: tuple[int, ...]) -> None:
     arguments = drawn(hidden)
-    for found, expected in zip(values_and_slopes(*arguments), plain(*arguments), strict=True):
+    for found, expected in zip(values_and_action_gradients(*arguments), plain(*arguments), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    found, expected = (jax.tree.leaves(gradients(both, *arguments)) for both in (values_and_slopes, plain))
+    found, expected = (jax.tree.leaves(gradients(both, *arguments)) for both in (values_and_action_gradients, plain))
     assert [x.shape for x in found] == [x.shape for x in expected]
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("of", ["values", "slopes"])
+@pytest.mark.parametrize("of", ["values", "action gradients"])
 def test_each_output_has_its_own_gradient(of: str) -> None:
-    """A loss of the values alone, and one of the slopes alone (EDAC's)."""
+    """A loss of the values alone, and one of the action gradients alone (EDAC's)."""
     critics, state, action = drawn((16, 16))
 
     def gradient(both: Both) -> list[jax.Array]:
         def loss(critics: StateActionNetwork) -> jax.Array:
-            value, slope = both(critics, state, action)
-            return jnp.sum(value**2 if of == "values" else alignment(slope))
+            value, action_gradient = both(critics, state, action)
+            return jnp.sum(value**2 if of == "values" else alignment(action_gradient))
 
         return jax.tree.leaves(jax.grad(loss)(critics))
 
-    for one, other in zip(gradient(values_and_slopes), gradient(plain), strict=True):
+    for one, other in zip(gradient(values_and_action_gradients), gradient(plain), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -76,4 +76,4 @@ def test_tf32_gradients_are_float32_and_as_exact_as_plain_ones() -> None:
         difference = sum(float(jnp.sum((x - y) ** 2)) for x, y in zip(found, exact, strict=True))
         return (difference / sum(float(jnp.sum(y**2)) for y in exact)) ** 0.5
 
-    assert error(values_and_slopes) < 1.5 * error(plain) < 0.1
+    assert error(values_and_action_gradients) < 1.5 * error(plain) < 0.1

@@ -11,7 +11,7 @@ import pytest
 
 from sapp.algorithms.uwac import dropout_moments
 from sapp.kernels import dropout_samples as module
-from sapp.kernels.dropout_samples import misfit, thinned_values
+from sapp.kernels.dropout_samples import dropout_values, misfit
 from sapp.networks import DropoutCritic, many
 
 networks = importlib.import_module("sapp.networks.ensemble")  # sapp.networks has a function of this name
@@ -20,7 +20,7 @@ networks = importlib.import_module("sapp.networks.ensemble")  # sapp.networks ha
 def problem(
     rows: int, depth: int, width: int, samples: int, scale: float = 1.0
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Operands as float32 that halves hold exactly, and a gradient of the values."""
+    """Operands as float32 that float16 holds exactly, and a gradient of the values."""
     rng = np.random.default_rng(0)
 
     def short(x: np.ndarray) -> np.ndarray:
@@ -52,19 +52,19 @@ def by_hand(operands: tuple[np.ndarray, ...], d_values: np.ndarray) -> tuple[np.
 @pytest.mark.parametrize("scale", [1.0, 2.0**-20, 2.0**15])
 def test_values_and_gradients(rows: int, depth: int, width: int, samples: int, scale: float) -> None:
     operands, d_values = problem(rows, depth, width, samples, scale)
-    values, pull = jax.vjp(lambda hidden: thinned_values(hidden, *map(jnp.asarray, operands[1:])), operands[0])
+    values, pull = jax.vjp(lambda hidden: dropout_values(hidden, *map(jnp.asarray, operands[1:])), operands[0])
     true_values, true_gradient = by_hand(operands, d_values)
     assert values.shape == (samples, rows)
     np.testing.assert_allclose(values, true_values, atol=2e-6 * np.abs(true_values).max())
     (gradient,) = pull(jnp.asarray(d_values))
-    # the gradient's own factors are rounded to halves
+    # the gradient's own factors are rounded to float16
     np.testing.assert_allclose(gradient, true_gradient, atol=1e-3 * np.abs(true_gradient).max())
 
 
 def test_operands_are_rounded_as_tf32_rounds_them() -> None:
     (hidden, *rest), _ = problem(128, 64, 64, 2)
     hidden = hidden * np.float32(1.0 + 2.0**-13)
-    values = thinned_values(*map(jnp.asarray, (hidden, *rest)))
+    values = dropout_values(*map(jnp.asarray, (hidden, *rest)))
     true_values, _ = by_hand((hidden, *rest), np.zeros((2, 128), np.float32))
     error = np.abs(np.asarray(values) - true_values).max() / np.abs(true_values).max()
     assert 2.0**-16 < error < 2.0**-10
@@ -117,7 +117,7 @@ def test_the_kernels_can_be_made_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> N
     """Their translation needs no GPU, only their compilation does."""
     monkeypatch.setattr(module, "on_cuda", lambda: True)
     shapes = (3, 300, 256), (3, 256, 256), (3, 256), (3, 100, 256), (3, 100, 256)
-    gradient = jax.jit(jax.vmap(jax.grad(lambda *operands: jnp.sum(thinned_values(*operands)))))
+    gradient = jax.jit(jax.vmap(jax.grad(lambda *operands: jnp.sum(dropout_values(*operands)))))
     text = gradient.trace(*map(jnp.zeros, shapes)).lower(lowering_platforms=("cuda",)).as_text()
-    for name in ("thinned_values", "thinned_gradient"):
+    for name in ("dropout_values", "dropout_gradient"):
         assert f'name = "{name}"' in text
