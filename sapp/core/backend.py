@@ -6,8 +6,10 @@ import jax
 
 
 def on_cuda() -> bool:
-    """Whether programs run on an NVIDIA GPU."""
-    return jax.default_backend() in ("gpu", "cuda")
+    """Whether programs run on an NVIDIA GPU; JAX calls AMD's "gpu", too."""
+    if jax.default_backend() not in ("gpu", "cuda"):
+        return False
+    return "rocm" not in jax.devices()[0].client.platform_version.lower()
 
 
 def host_is_free() -> bool:

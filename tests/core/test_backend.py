@@ -1,0 +1,27 @@
+"""What programs run on, told from what JAX says of its devices."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import jax
+import pytest
+
+from sapp.core.backend import on_cuda
+
+
+@pytest.mark.parametrize(
+    ("backend", "version", "expected"),
+    [
+        ("gpu", "PJRT C API\ncuda 13000", True),
+        ("cuda", "cuda 12040", True),
+        ("gpu", "PJRT C API\nrocm 60443484", False),
+        ("cpu", "cpu", False),
+        ("tpu", "TPU v5e", False),
+    ],
+)
+def test_only_nvidia_is_cuda(monkeypatch: pytest.MonkeyPatch, backend: str, version: str, expected: bool) -> None:
+    device = SimpleNamespace(client=SimpleNamespace(platform_version=version))
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setattr(jax, "devices", lambda: [device])
+    assert on_cuda() is expected
