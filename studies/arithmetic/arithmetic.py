@@ -205,7 +205,8 @@ def main() -> None:
         write_rows(rows_of(options.run), options.file)
     else:
         rows = read_rows(options.folder / "rows.csv")
-        for reference, other in itertools.combinations([name for name in ORDER if name in {row.precision for row in rows}], 2):
+        trained = {row.precision for row in rows}
+        for reference, other in itertools.combinations([name for name in ORDER if name in trained], 2):
             print(table(rows, reference, other))
         figure(rows, options.folder / "values.png")
 
