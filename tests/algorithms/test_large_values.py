@@ -1,8 +1,8 @@
 """Values as large as D4RL's and Atari's, learned in every precision: a constant reward r for ever is worth r/(1 − γ).
 
 Critics begin 2 % below; the policy stays as it is, so that nothing is picked for its error. What is bootstrapped
-comes back a hundredfold at γ = 0.99, so a precision that rounds values (bfloat16 has steps of 8 near 1,350, 2 near 350) settles
-somewhere else, or nowhere.
+comes back a hundredfold at γ = 0.99, so a precision that rounds values (bfloat16 has steps of 8 near 1,350 and of 2
+near 350) settles somewhere else, or nowhere.
 """
 
 from __future__ import annotations
