@@ -11,6 +11,7 @@ gives the ring and the log as they were, and goes on to the same bits.
 from __future__ import annotations
 
 import json
+import sys
 import time
 import zlib
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ from sapp.envs.frames import FrameEnvironment, Play, play
 from sapp.runs import checkpoint
 from sapp.runs.folders import CHECKPOINTS, LOCK, checkpoint_files, claimed, locked
 from sapp.runs.metric_tables import Table, read
+from sapp.runs.plan import check_settings, stamps_of, versions
 from sapp.runs.progress import Progress, Silent, Terminal
 from sapp.training.stopping import Stop, stop_requests
 from sapp.weights.base import Metrics
@@ -178,7 +180,7 @@ def train(
         "kind": KIND, "environment": place.name, "seed": seed, "steps": steps, "rows": rows,
         "capacity": capacity, "update_period": update_period, "frame": [stack, *place.frame_shape],
         "num_actions": place.num_actions, "exploration": vars(schedule), "algorithm": configuration.describe(chosen),
-        "log_every": log_every, "checkpoint_every": checkpoint_every, "shard_rows": shard_rows,
+        "log_every": log_every, "checkpoint_every": checkpoint_every, "shard_rows": shard_rows, "versions": versions(),
     }  # fmt: skip
     with claimed(out, f"dqn-{place.name.replace('/', '-')}", ()) as folder:  # what was logged is kept, whatever happens
         _check_folder(folder)
@@ -206,6 +208,8 @@ def resume(
     if run.finished:
         return run
     place = environment if environment is not None else make_frames(run.config["environment"], threads)
+    for line in check_settings(run.path, run.config["versions"]):
+        print(line, file=sys.stderr)
     own = run.config["frame"][1:], run.config["num_actions"]
     if own != (list(place.frame_shape), place.num_actions):
         raise SappError(f"{path}: was collected in another environment than {place.name} is")
@@ -219,7 +223,7 @@ def _go(run: DQNRun, place: FrameEnvironment, time_limit: float | None, progress
     for each in (folder, folder / CHECKPOINTS, folder / LOGS):
         remove_leftovers(each)
     name = f"{place.name.removeprefix('ALE/').removesuffix('-v5').lower()}-dqn-{config['seed']}"
-    untold = "steps_taken", "log_every", "checkpoint_every", "shard_rows"
+    untold = "steps_taken", "log_every", "checkpoint_every", "shard_rows", "versions"
     told = {key: config[key] for key in config if key not in untold}
     deadline = None if time_limit is None else time.monotonic() + time_limit
     loop = _Loop(run, place)
@@ -271,6 +275,7 @@ def _config(file: Path) -> dict[str, Any]:
             raise ValueError(f"environment is {content['environment']!r}, frame {content['frame']!r}")
         if type(content.get("steps_taken", 0)) is not int:
             raise ValueError(f"steps_taken is {content['steps_taken']!r}")
+        content["versions"] = stamps_of(content)
         Exploration(**content["exploration"])
         configuration.build(content["algorithm"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

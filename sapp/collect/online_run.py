@@ -21,7 +21,7 @@ from sapp.envs.policies import ScaledPolicy, StochasticPolicy, TanhGaussianPolic
 from sapp.envs.policy_files import load_policies, save_policies
 from sapp.runs import checkpoint
 from sapp.runs import metric_tables as tables
-from sapp.runs.plan import versions
+from sapp.runs.plan import stamps_of, versions
 
 if TYPE_CHECKING:
     from sapp.data.dataset import Dataset
@@ -113,7 +113,7 @@ class OnlineRun:
             if content["format"] != checkpoint.FORMAT:
                 raise SappError(f"{file}: run format {content['format']}, this version reads {checkpoint.FORMAT}")
             self.plan = OnlinePlan.from_json(content)
-            self.versions: dict[str, str] = content["versions"]
+            self.versions = stamps_of(content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SappError(f"{file}: damaged ({type(error).__name__}: {error}); restore it or start again") from None
         self._environments: dict[str, BatchEnvironment] = {}

@@ -8,6 +8,7 @@ nothing depends on which side was faster: the same seed gives the same bits, als
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ from sapp.envs.policies import StochasticPolicy, UniformPolicy
 from sapp.runs import checkpoint
 from sapp.runs.folders import claimed, locked
 from sapp.runs.metric_tables import Table
+from sapp.runs.plan import check_settings
 from sapp.runs.progress import Progress, Silent, Terminal
 
 COLUMNS = ("step", "seconds", "member", "episodes", "return_mean", "length_mean", "critic/td", "critic/value",
@@ -113,6 +115,8 @@ def resume(
     run = OnlineRun(path)
     if run.step >= run.plan.steps:
         return run
+    for line in check_settings(run.path, run.versions):
+        print(line, file=sys.stderr)
     with locked(run.path):
         return _go(run, threads, progress, began, time_limit)
 
@@ -238,6 +242,7 @@ class _Loop:
     def _save(self) -> None:
         for log in self.logs:
             log.flush()
+        self.table.sync()
         path = self.run.path / CHECKPOINTS / f"{self.step:010d}.safetensors"
         checkpoint.save(path, self._tree(), {"step": self.step})
         for file in list(self.run.checkpoints.values())[:-KEEP]:
@@ -253,6 +258,7 @@ class _Loop:
     def _restore(self) -> None:
         """Networks from the checkpoint, buffers from the logs, environments by repeating their episodes under way."""
         loaded = checkpoint.load(self.run.checkpoints[self.run.step], jax.eval_shape(self._tree))
+        checkpoint.check_step(self.run.checkpoints[self.run.step], self.run.step)
         self.step, self.state = self.run.step, loaded["learners"]
         count = len(self.plan.seeds)
         for i, (simulation, saved) in enumerate(zip(self.simulations, loaded["simulations"], strict=True)):

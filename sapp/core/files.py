@@ -99,6 +99,11 @@ def check_replaceable(path: Path, is_ours: Callable[[bytes], bool], what: str, f
         raise SappError(f"{path}: is there already and is not {what}; name another file, or add --force to replace it")
 
 
+def no_links(path: str, flags: int) -> int:
+    """An ``opener`` that follows no link: what is written goes where the name says."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
 @contextlib.contextmanager
 def _held_new(path: Path) -> Iterator[Path]:
     """A new file of ours beside ``path``, held by a lock that dies with this process, so that others leave it alone."""

@@ -65,6 +65,8 @@ def record(
         env = make(source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True)
         with _painter(env) as draw:
             pictures = episode(env, partial(run.predict, member=index), draw, seed)
+        if (run.path / FOLDER).is_symlink():
+            raise SappError(f"{run.path / FOLDER}: is a link, and a run is written through none; remove it")
         path = run.path / FOLDER / f"{re.sub(r'[^A-Za-z0-9.+=-]+', '_', str(run.members[index]))}.gif"
         save(pictures, path)
         written.append(path)

@@ -237,7 +237,9 @@ def _played(task: str | None, returns: Sequence[float]) -> Played:
 def _videos(folders: Iterable[Path]) -> list[Path]:
     """Animated pictures in run folders, or in the runs of an experiment's folder."""
     patterns = ("videos/*.gif", "*/videos/*.gif", "*/joint/videos/*.gif")
-    return [file for folder in folders for pattern in patterns for file in sorted(folder.glob(pattern))]
+    found = [file for folder in folders for pattern in patterns for file in sorted(folder.glob(pattern))]
+    # a link may lead to any file of whoever makes the page
+    return [file for file in found if not (file.is_symlink() or file.parent.is_symlink())]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -15,8 +15,11 @@ from sapp.core.errors import SappError
 from sapp.core.files import write_aside
 
 T = TypeVar("T")
-FORMAT = 1
+FORMAT = 2
 """Raised when the layout of checkpoints changes: older ones are then refused by name."""
+
+
+_SUM = "information_crc32"
 
 
 class NoCheckpoint(SappError):
@@ -36,7 +39,9 @@ def save(path: Path, tree: Any, information: dict[str, Any]) -> None:
 
     arrays = {name: np.asarray(array, order="C") for name, array in flatten(tree).items()}
     checksums = {name: zlib.crc32(array.tobytes()) for name, array in arrays.items()}
-    metadata = {"sapp": json.dumps({"format": FORMAT, "crc32": checksums, **information})}
+    body = {"format": FORMAT, "crc32": checksums, **information}
+    # one entry: safetensors writes several in any order, and equal states are equal files
+    metadata = {"sapp": json.dumps({**body, _SUM: _sum(body)})}
 
     def write(temporary: Path) -> None:
         temporary.touch()  # for the usual mode: safetensors puts a file in its place that only its owner can read
@@ -68,7 +73,19 @@ def read_information(path: Path) -> dict[str, Any]:
             f"{path}: checkpoint format {information.get('format')}, this version reads {FORMAT}; "
             "use the version of sapp named in the run's config.json"
         )
+    if information.pop(_SUM, None) != _sum(information) or not isinstance(information.get("crc32"), dict):
+        raise SappError(f"{path}: its information is damaged (checksum differs); delete it to use the one before")
     return information
+
+
+def _sum(information: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(information).encode())
+
+
+def check_step(path: Path, step: int) -> None:
+    """Refuse a checkpoint that is of another step than its name says."""
+    if (own := read_information(path).get("step")) != step:
+        raise SappError(f"{path}: is the checkpoint of step {own}, whatever its name says; name it so, or delete it")
 
 
 def _check_there(path: Path) -> None:

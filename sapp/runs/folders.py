@@ -23,7 +23,14 @@ ENTRIES = (CONFIG, CHECKPOINTS, METRICS, EVALUATIONS, EVENTS, DATA, BOARD)
 
 
 def locked(folder: Path) -> contextlib.AbstractContextManager[None]:
-    """One process at a time may write to a run; the lock dies with its process."""
+    """One process at a time may write to a run; the lock dies with its process.
+
+    A folder with links in it is refused: what they lead to is not the run's to write.
+    """
+    with contextlib.suppress(OSError):
+        for each in folder.iterdir():
+            if each.is_symlink():
+                raise SappError(f"{each}: is a link, and a run is written through none; put there what it leads to")
     return locks.locked(folder / LOCK, f"{folder}: another process is training this run; wait for it or stop it")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sapp.core.errors import SappError
-from sapp.core.files import sync, write_text
+from sapp.core.files import no_links, sync, write_text
 
 
 class Table:
@@ -39,17 +39,22 @@ class Table:
         for row in rows:
             writer.writerow({k: f"{v:.9g}" if isinstance(v, float) else v for k, v in row.items()})
         try:
-            with open(self.path, "a", encoding="utf-8") as handle:
+            with open(self.path, "a", encoding="utf-8", opener=no_links) as handle:
                 handle.write(text.getvalue())
         except OSError as error:
             raise SappError(f"{self.path}: cannot write ({error.strerror}); the run can be resumed") from None
 
     def sync(self) -> None:
         """Bring what was appended to the disk: a checkpoint must not be ahead of its rows."""
-        try:
-            sync(self.path)
-        except OSError as error:
-            raise SappError(f"{self.path}: cannot write ({error.strerror}); the run can be resumed") from None
+        sync_table(self.path)
+
+
+def sync_table(path: Path) -> None:
+    """Bring a table's rows to the disk."""
+    try:
+        sync(path)
+    except OSError as error:
+        raise SappError(f"{path}: cannot write ({error.strerror}); the run can be resumed") from None
 
 
 def read(path: Path) -> list[dict[str, str]]:

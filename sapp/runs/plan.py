@@ -22,6 +22,8 @@ from sapp.runs.problem import Problem
 FORMAT = 2
 """Raised when the layout of run folders changes: older ones are then refused by name."""
 
+SETTINGS = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_enable_x64")
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -94,7 +96,33 @@ def versions() -> dict[str, str]:
 
     names = ("jax", "jaxlib", "equinox", "optax", "numpy", "mujoco", "gymnasium")
     stamps = {name: _version(version, name) for name in names} | {"sapp": __version__}
-    return stamps | {"python": platform.python_version(), "device": jax.devices()[0].device_kind}
+    return stamps | settings() | {"python": platform.python_version(), "device": jax.devices()[0].device_kind}
+
+
+def settings() -> dict[str, str]:
+    """JAX's settings that decide which random numbers are drawn and how wide numbers are."""
+    return {name: str(getattr(jax.config, name)) for name in SETTINGS}
+
+
+def stamps_of(content: Mapping[str, Any]) -> dict[str, str]:
+    """The stamps in config.json."""
+    stamps = content.get("versions", {})
+    if not isinstance(stamps, dict) or not all(isinstance(each, str) for each in stamps.values()):
+        raise SappError("versions in config.json are not names and texts; restore the file")
+    return stamps
+
+
+def check_settings(where: Path, begun: Mapping[str, str]) -> list[str]:
+    """Refuse to go on with other random numbers; returns what else is not as it was when the run began."""
+    now = versions()
+    for name in SETTINGS:
+        if begun.get(name, now[name]) != now[name]:
+            raise SappError(
+                f"{where}: was begun with {name}={begun[name]}, now it is {now[name]}, which draws other numbers; set "
+                f"{name.upper()}={begun[name]}"
+            )
+    changed = [f"{key} {begun[key]} is now {now[key]}" for key in now if begun.get(key, now[key]) != now[key]]
+    return [f"{where}: {'; '.join(changed)}: results may differ in their last bits"] if changed else []
 
 
 def _version(version: Any, name: str) -> str:

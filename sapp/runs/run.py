@@ -14,7 +14,7 @@ import numpy as np
 
 from sapp.algorithms import Algorithm
 from sapp.algorithms.values import critic_values
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, one_line
 from sapp.core.files import write_text
 from sapp.networks import Policy
 from sapp.runs import checkpoint
@@ -23,7 +23,7 @@ from sapp.runs.events import Event
 from sapp.runs.folders import CHECKPOINTS, CONFIG, EVALUATIONS, EVENTS, METRICS, checkpoint_files
 from sapp.runs.learners import Group, Learner, Sums, one_of
 from sapp.runs.members import MemberId
-from sapp.runs.plan import Plan, check_format
+from sapp.runs.plan import Plan, check_format, stamps_of
 
 
 def save_checkpoint(folder: Path, step: int, learners: Sequence[Learner], sums: Sequence[Sums] | None = None) -> None:
@@ -49,6 +49,8 @@ class Run:
                 raise SappError(f"{self.path}: an online run; continue it with 'sapp collect --resume {self.path}'")
             check_format(file, content)
             self.plan = Plan.from_json(content)
+            self.versions = stamps_of(content)
+            """What the run was begun with; see ``sapp.runs.plan.versions``."""
         except SappError as error:
             raise SappError(str(error) if str(file) in str(error) else f"{self.path}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -108,6 +110,9 @@ class Run:
 
     def save(self, step: int, learners: Sequence[Learner], sums: Sequence[Sums] | None = None) -> None:
         """Write a checkpoint and drop the oldest beyond ``keep``."""
+        for name in (METRICS, EVALUATIONS, EVENTS):
+            if (self.path / name).exists():
+                tables.sync_table(self.path / name)
         save_checkpoint(self.path, step, learners, sums)
         for file in list(self.checkpoints.values())[: -self.plan.keep]:
             file.unlink(missing_ok=True)
@@ -121,11 +126,11 @@ class Run:
                 raise checkpoint.NoCheckpoint(
                     f"{self.path}: no checkpoint at step {step}; it has {', '.join(map(str, found)) or 'none'}"
                 )
-            return step, checkpoint.load(found[step], like)
+            return step, _load(found[step], step, like)
         while found:
             newest = max(found)
             try:
-                return newest, checkpoint.load(found[newest], like)
+                return newest, _load(found[newest], newest, like)
             except checkpoint.NoCheckpoint:  # whoever trains the run has just put a newer one in its place
                 found = self.checkpoints
                 if newest in found:  # it was not dropped: a link to nothing, say
@@ -138,13 +143,16 @@ class Run:
         kept = checkpoint.read_information(found[step]).get("sums") if step in found else None
         if kept is None:
             return None
-        return [
-            Sums(
-                {name: jnp.asarray(value, jnp.float32) for name, value in each["values"].items()},
-                jnp.asarray(each["steps"], jnp.float32),
-            )
-            for each in kept
-        ]
+        try:
+            return [
+                Sums(
+                    {name: jnp.asarray(value, jnp.float32) for name, value in each["values"].items()},
+                    jnp.asarray(each["steps"], jnp.float32),
+                )
+                for each in kept
+            ]
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise SappError(f"{found[step]}: its sums of metrics are damaged ({one_line(error)}); delete it") from None
 
     @cached_property
     def actors(self) -> list[Policy]:
@@ -248,6 +256,13 @@ class Run:
     def events(self) -> list[Event]:
         """What happened to members, from events.csv."""
         return [Event.of(row) for row in tables.read(self.path / EVENTS)]
+
+
+def _load(file: Path, step: int, like: list[Learner]) -> list[Learner]:
+    """A checkpoint's learners, if it is of the step that its name says."""
+    learners = checkpoint.load(file, like)
+    checkpoint.check_step(file, step)
+    return learners
 
 
 def _cut_off(path: Path) -> str:

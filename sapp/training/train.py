@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from sapp.runs.folders import DATA, claimed, locked
 from sapp.runs.learners import Learner
 from sapp.runs.logger import board_writer
 from sapp.runs.phases import Phase
-from sapp.runs.plan import Plan
+from sapp.runs.plan import Plan, check_settings
 from sapp.runs.problem import Problem
 from sapp.runs.run import save_checkpoint
 from sapp.training.fork import fork
@@ -145,6 +146,8 @@ def resume(
     if run.step >= run.total_steps:  # nothing to do, so nothing to lock: several processes may build on a finished run
         run.restore()  # says if its checkpoint is damaged
         return run
+    for line in check_settings(run.path, run.versions):
+        print(line, file=sys.stderr)
     with locked(run.path), opened(run, datasets, session) as loop:
         loop.go()
     return run

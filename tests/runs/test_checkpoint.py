@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -11,9 +15,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from sapp import CQL, DualDICE, SappError
+from sapp import CQL, DualDICE, SappError, resume
+from sapp.core import files
 from sapp.core.spec import Spec
-from sapp.runs import checkpoint
+from sapp.runs import checkpoint, metric_tables
+from sapp.runs.run import Run
 
 SPEC = Spec(3, 2, jnp.zeros(3), jnp.ones(3))
 
@@ -108,3 +114,70 @@ def test_a_failed_write_leaves_the_old_file_and_says_so(file: Path, tree: list) 
     with pytest.raises(SappError, match="cannot write"):
         checkpoint.save(file / "inside-a-file", tree, {})
     assert file.read_bytes() == before
+
+
+def test_what_a_checkpoint_says_of_itself_is_under_the_checksum(file: Path, tree: list) -> None:
+    """Metrics not yet in a row would otherwise be changed unseen."""
+    content = file.read_bytes()
+    changed = content.replace(b'\\"step\\": 7', b'\\"step\\": 8')
+    assert changed != content
+    file.write_bytes(changed)
+    with pytest.raises(SappError, match=r"its information is damaged \(checksum differs\)"):
+        checkpoint.load(file, tree)
+
+
+def test_a_checkpoint_is_of_the_step_that_it_says_not_of_its_name(trained: Path, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(trained, tmp_path / "run"))
+    *_, before, last = run.checkpoints.values()
+    before.replace(last)
+    with pytest.raises(SappError, match=rf"{last.name}: is the checkpoint of step {int(before.stem)}, whatever"):
+        run.restore()
+    with pytest.raises(SappError, match="whatever its name"):
+        resume(run.path, progress=False)
+
+
+def test_tables_are_on_the_disk_before_the_checkpoint(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(shutil.copytree(trained, tmp_path / "run"))
+    step, learners = run.restore()
+    order: list[str] = []
+    for module in (metric_tables, files):
+        monkeypatch.setattr(module, "sync", lambda path: order.append(path.name))
+    run.save(step, learners)
+    assert order[:2] == ["metrics.csv", "evaluations.csv"]
+    assert order[-1] == "checkpoints"
+
+
+@pytest.mark.parametrize("name", [".lock", "data", "metrics.csv", "videos"])
+def test_nothing_is_written_through_a_link(trained: Path, tmp_path: Path, name: str) -> None:
+    run, own = Path(shutil.copytree(trained, tmp_path / "run")), tmp_path / "own"
+    (own / "d").mkdir(parents=True)
+    (own / "f").write_text("mine")
+    (own / "d" / ".x.tmp").write_text("mine")
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(own / ("d" if name in ("data", "videos") else "f"))
+    max(Run(run).checkpoints.values()).unlink()
+    with pytest.raises(SappError, match=f"{name}: is a link, and a run is written through none"):
+        resume(run, progress=False)
+    with pytest.raises(SappError):
+        metric_tables.Table(run / name, ("step",)).append([{"step": 1}])
+    assert (own / "f").read_text() == (own / "d" / ".x.tmp").read_text() == "mine"
+
+
+def test_other_random_numbers_are_refused_and_other_versions_said(
+    trained: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(trained, tmp_path / "run"))
+    max(Run(run).checkpoints.values()).unlink()
+    environment = {**os.environ, "JAX_DEFAULT_PRNG_IMPL": "rbg"}
+    command = [sys.executable, "-m", "sapp", "resume", str(run), "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "set JAX_DEFAULT_PRNG_IMPL=threefry2x32" in done.stderr
+    config = json.loads((run / "config.json").read_text())
+    config["versions"]["optax"] = "0.0.1"
+    (run / "config.json").write_text(json.dumps(config))
+    resume(run, progress=False)
+    assert "optax 0.0.1 is now" in capfd.readouterr().err

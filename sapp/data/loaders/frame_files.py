@@ -204,7 +204,7 @@ def load_frames(
 ) -> FrameDataset:
     """Open a folder of frames; they stay on disk unless asked for.
 
-    The fingerprint is the one that was computed as the folder was written: the frames are not read to check it.
+    The fingerprint is computed when it is asked for, by reading all frames; the stored one is for people.
 
     Args:
         folder: that ``FrameWriter`` wrote.
@@ -227,7 +227,7 @@ def load_frames(
         if len(value) != meta.get("rows"):
             raise SappError(f"{folder}: {key} has {len(value)} rows, {META} says {meta.get('rows')}; write it again")
     try:
-        dataset = FrameDataset(
+        return FrameDataset(
             frames,
             **small,
             num_actions=meta["num_actions"],
@@ -237,10 +237,8 @@ def load_frames(
             provenance=meta["provenance"],
             action_labels=None if meta["action_labels"] is None else tuple(meta["action_labels"]),
         )
-        dataset.__dict__["fingerprint"] = str(meta["fingerprint"])  # the cached property, filled in
     except KeyError as error:
         raise SappError(f"{folder / META}: {error} is missing; write the folder again") from None
-    return dataset
 
 
 def _small(path: Path) -> dict[str, np.ndarray]:
