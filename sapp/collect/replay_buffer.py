@@ -25,7 +25,7 @@ class Steps(NamedTuple):
     """Transitions of one member in the order in which they happened; all float32, [n, …].
 
     Rows of environments that run side by side follow each other; ``episode`` (counted by start) and the order in time
-    tell episodes apart.
+    separate episodes.
 
     Attributes:
         observation: [n, O].

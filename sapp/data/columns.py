@@ -23,12 +23,12 @@ _SWITCHES = ("one_row_episodes", "clip_actions")
 class Columns:
     """Which column of a log means what.
 
-    What is left out is told from the names of the columns, unless both ``observation`` and ``action`` are given: then
-    only what is named here is used (and ``reward``, by name).
+    What is left out is inferred from the names of the columns, unless both ``observation`` and ``action`` are given:
+    then only what is named here is used (and ``reward``, by name).
 
     Attributes:
         observation: one column per dimension, in order; or one column of lists.
-        action: likewise; several columns of choices make one choice of their combinations.
+        action: likewise; several columns of discrete actions make one action: their combination.
         reward: of the step.
         terminal: 0/1, the task ended. Without it no step is terminal, and ``episode`` or ``timeout`` is needed.
         done: 0/1, the episode ended in either way, as Gym's old ``done``: where a time-out is set on the same row, or
@@ -98,7 +98,7 @@ class Columns:
 
     @property
     def names_all(self) -> bool:
-        """Whether it says which columns are used, so that nothing is told from names."""
+        """Whether it says which columns are used, so that nothing is inferred from names."""
         return bool(self.observation and self.action)
 
     @classmethod
@@ -169,7 +169,7 @@ class Columns:
         return cls.from_mapping(chosen, "--map")
 
     def completed(self, names: Sequence[str], where: str) -> Columns:
-        """With the fields that are not named told from the names of a table's columns.
+        """With the fields that are not named inferred from the names of a table's columns.
 
         Args:
             names: of all columns.

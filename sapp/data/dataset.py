@@ -25,7 +25,7 @@ ARRAYS = ("observation", "action", "reward", "next_observation", "terminal", "ti
 
 @dataclass(frozen=True, eq=False)
 class Dataset(Episodes):
-    """Transitions (s, a, r, s') of whole episodes, one row a step, episodes one after the other.
+    """Transitions (s, a, r, s') of whole episodes, one row per step, episodes one after the other.
 
     Every episode ends in exactly one of two ways. ``terminal``: the task ended, nothing follows, do not bootstrap.
     ``timeout``: the recording ended (a step limit, or the end of the file), the task did not: always bootstrap. Where
@@ -203,12 +203,12 @@ class Dataset(Episodes):
 
     @property
     def discrete(self) -> bool:
-        """Whether actions are choices, numbered from 0, rather than vectors."""
+        """Whether actions are discrete, numbered from 0, rather than vectors."""
         return self.num_actions is not None
 
     @property
     def action_size(self) -> int:
-        """Width A of an action as a network takes it: its dimensions, or the number of choices (one-hot)."""
+        """Width A of an action as a network takes it: its dimensions, or the number of actions (one-hot)."""
         return int(self.action.shape[1]) if self.num_actions is None else self.num_actions
 
     @cached_property
@@ -283,7 +283,7 @@ class Dataset(Episodes):
     def scaled_action(self) -> np.ndarray:
         """Actions mapped linearly from [low, high] to [-1, 1], float32 [N, A]; unchanged where that is the range.
 
-        Discrete actions are choices, not numbers: int32 [N], as they are.
+        Discrete actions have no units: int32 [N], as they are.
         """
         return self.action if self.discrete else to_unit(self.action, self.action_low, self.action_high)
 

@@ -242,9 +242,9 @@ def _print_ledger(summary: Summary, console: Console) -> None:
 def _sizes(summary: Summary) -> str:
     if summary.frames is not None:
         shape = f"{summary.frames.stack} frames of {summary.frames.height}×{summary.frames.width}"
-        return f"{shape} and {len(summary.choices)} choices"
+        return f"{shape} and {len(summary.choices)} discrete actions"
     if summary.choices:
-        return f"{len(summary.observation)} dimensions and {len(summary.choices)} choices"
+        return f"{len(summary.observation)} dimensions and {len(summary.choices)} discrete actions"
     return f"{len(summary.observation)} and {len(summary.action)} dimensions"
 
 

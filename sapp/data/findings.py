@@ -188,7 +188,7 @@ def _actions(data: Dataset) -> Iterator[Finding]:
     if whole:
         yield Finding(
             f"action dimension {', '.join(map(str, whole))} holds few whole numbers", Sure.POSSIBLE,
-            "if they are choices, set action_kind = 'discrete' (--map action_kind=discrete)",
+            "if they are discrete actions, set action_kind = 'discrete' (--map action_kind=discrete)",
         )  # fmt: skip
     edge = np.mean((data.action <= data.action_low) | (data.action >= data.action_high), axis=0)
     for i in np.flatnonzero(edge > 0.5):

@@ -27,7 +27,7 @@ _BLOCK = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class FrameDataset(Episodes):
-    """Steps of whole episodes, one row a step, where an observation is a stack of the newest frames.
+    """Steps of whole episodes, one row per step, where an observation is a stack of the newest frames.
 
     The observation of row t is the ``stack`` frames t − stack + 1 … t, oldest first, with zeros in place of frames from
     before the episode's first; its successor is the same of row t + 1. So a frame is stored once, and never a
@@ -140,12 +140,12 @@ class FrameDataset(Episodes):
 
     @property
     def discrete(self) -> bool:
-        """Always: actions are choices."""
+        """True: actions of games are discrete."""
         return True
 
     @property
     def action_size(self) -> int:
-        """The number of choices, as in ``Dataset``."""
+        """The number of actions, as in ``Dataset``."""
         return self.num_actions
 
     @property

@@ -1,4 +1,4 @@
-"""Actions of logs: numbers within bounds, or choices by number, in words, or in several columns."""
+"""Actions of logs: numbers within bounds, or discrete ones by number, in words, or in several columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sapp.data.repair import code_text, codes_of, labels_of
 from sapp.data.table import Table
 
 MANY_CHOICES = 1_000
-"""Choices beyond which whole numbers are not taken for choices unasked, and combinations are refused."""
+"""With more than so many, whole numbers are not taken for discrete actions unasked, and combinations are refused."""
 TAIL = 20.0
 """Times the range of the central 99 % that actions may reach before they make no sense as bounds."""
 
@@ -53,22 +53,23 @@ def read_actions(table: Table, mapping: Columns, ledger: Ledger, bounded: bool) 
         if mapping.action_labels is None:
             told = ", ".join(f"{label} = {number}" for number, label in enumerate(labels[:10]))
             ledger.say(Kind.READ, f"actions in words were numbered: {told}{' …' if len(labels) > 10 else ''}")
-        return Actions(values, len(labels), labels, "choices in words")
+        return Actions(values, len(labels), labels, "discrete actions in words")
     values = table.numbers(name)
     if asked:
-        return Actions(values, codes_of(values, name, table.where), None, "choices")
+        return Actions(values, codes_of(values, name, table.where), None, "discrete actions")
     if values.size and (values.min() < 0 or values.max() >= MANY_CHOICES):
         raise SappError(
             f"{table.where}: column {name!r} holds whole numbers from {values.min()} to {values.max()}: give "
-            f"action_kind = 'continuous' if they are amounts, or action_labels if they are codes of choices "
+            f"action_kind = 'continuous' if they are amounts, or action_labels if they are codes of discrete actions "
             f"(--map action_kind=continuous)"
         )
     count = codes_of(values, name, table.where)
     ledger.say(
         Kind.READ,
-        f"actions are whole numbers: taken as {count} choices (if they are amounts, give action_kind = 'continuous')",
+        f"actions are whole numbers: taken as {count} discrete actions "
+        f"(if they are amounts, give action_kind = 'continuous')",
     )
-    return Actions(values.astype(np.int64), count, None, "choices")
+    return Actions(values.astype(np.int64), count, None, "discrete actions")
 
 
 def _in_words(table: Table, name: str, labels: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
@@ -76,7 +77,7 @@ def _in_words(table: Table, name: str, labels: Sequence[str] | None) -> tuple[np
 
 
 def _combined(table: Table, columns: Sequence[str], mapping: Columns, ledger: Ledger, asked: bool) -> Actions:
-    """Several columns of choices as one choice of their combinations."""
+    """Several columns of discrete actions as one action: their combinations."""
     if mapping.action_labels is not None:
         raise SappError(
             f"{table.where}: {len(columns)} columns are mapped to a discrete action, whose combinations name "
@@ -86,8 +87,8 @@ def _combined(table: Table, columns: Sequence[str], mapping: Columns, ledger: Le
     for name in columns:
         if not (table.is_text(name) or table.is_whole(name) or asked):
             raise SappError(
-                f"{table.where}: column {name!r} of the action holds numbers, others hold words; choices and amounts "
-                f"do not mix: map only the ones, or give action_kind = 'discrete'"
+                f"{table.where}: column {name!r} of the action holds numbers, others hold words; discrete "
+                f"actions and amounts do not mix: map only the ones, or give action_kind = 'discrete'"
             )
         if table.is_text(name):
             parts.append(_in_words(table, name, None))
@@ -110,11 +111,12 @@ def _combined(table: Table, columns: Sequence[str], mapping: Columns, ledger: Le
         for choice in itertools.product(*(labels for _, labels in parts))
     ]
     ledger.say(
-        Kind.READ, f"the {len(columns)} action columns were read as one choice of their {total} combinations, such as "
-        f"{texts[0]!r}",
-    )  # fmt: skip
+        Kind.READ,
+        f"the {len(columns)} action columns were read as one discrete action of {total} combinations, "
+        f"such as {texts[0]!r}",
+    )
     whole = out if np.isnan(out).any() else out.astype(np.int64)
-    return Actions(whole, total, texts, "a choice of combinations")
+    return Actions(whole, total, texts, "a discrete action of combinations")
 
 
 def vector(table: Table, names: Sequence[str]) -> np.ndarray:

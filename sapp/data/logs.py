@@ -47,8 +47,8 @@ def read_log(
     brought together in the order of the table.
 
     Args:
-        table: one row a step.
-        columns: what means what; what it leaves out is told from names.
+        table: one row per step.
+        columns: what means what; what it leaves out is inferred from names.
         ledger: account of what was done so far.
         notes: go into the provenance.
         extras: columns to keep among the dataset's extras, and what to call them.
@@ -165,7 +165,7 @@ class _Log:
                 )
 
     def _read_densities(self) -> None:
-        """Probabilities as their logarithms; log-probabilities of choices are at most 0."""
+        """Probabilities as their logarithms; log-probabilities of discrete actions are at most 0."""
         where, name = self.table.where, self.mapping.log_prob or self.mapping.probability
         if (chance := self.arrays.pop("probability", None)) is not None:
             wrong = np.flatnonzero((chance <= 0) | (chance > 1 + 1e-6))
@@ -183,8 +183,8 @@ class _Log:
         if len(wrong):
             raise SappError(
                 f"{where}: column {name!r} is {density[wrong[0]]} at row {wrong[0]}, but logarithms of the "
-                f"probabilities of choices are at most 0; if these are probabilities, map them as probability instead "
-                f"of log_prob (--map probability={name})"
+                f"probabilities of discrete actions are at most 0; if these are probabilities, map them as probability "
+                f"instead of log_prob (--map probability={name})"
             )
 
     def read_extras(self, wanted: Mapping[str, str]) -> None:
@@ -234,7 +234,7 @@ class _Log:
             return done
         if "episode" not in self.arrays and "timeout" not in self.arrays:
             raise SappError(
-                f"{self.table.where}: no terminal, timeout or episode column; one is needed to tell episodes apart; "
+                f"{self.table.where}: no terminal, timeout or episode column; one is needed to separate episodes; "
                 f"map one (--map terminal=NAME), or give one_row_episodes = true if every row is an episode"
             )
         if last_step != "end":
@@ -245,7 +245,7 @@ class _Log:
         return np.zeros(rows, bool)
 
     def bound_actions(self, action_low: ArrayLike | None, action_high: ArrayLike | None, infer: bool) -> dict[str, Any]:
-        """The action bounds, given or told from the data."""
+        """The action bounds, given or inferred from the data."""
         action, where = self.arrays["action"], self.table.where
         low, high = action_low, action_high
         if low is None and high is None and infer:

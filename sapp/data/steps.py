@@ -84,7 +84,7 @@ class Steps:
         timeout[-1] = not terminal[-1]
         self.arrays.update(terminal=terminal, timeout=timeout)
         if found is not None:
-            self.ledger.say(Kind.READ, f"where episodes stop without ending was told from: {found}")
+            self.ledger.say(Kind.READ, f"where episodes stop without ending was inferred from: {found}")
 
     def _timed_out(self, terminal: np.ndarray, timeout: np.ndarray, why: str) -> np.ndarray:
         """Terminals without those that are time-outs."""

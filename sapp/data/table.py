@@ -87,7 +87,7 @@ class Table:
         return values.reshape(-1)
 
     def identities(self, name: str) -> np.ndarray:
-        """A column of numbers or text [N] that tells episodes apart: every value is known."""
+        """A column of numbers or text [N] that separates episodes: every value is known."""
         values = self.column(name)
         self._no_gaps(values, name)
         return values.astype(str) if values.dtype.kind == "O" else values.reshape(-1)

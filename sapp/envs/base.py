@@ -1,4 +1,4 @@
-"""What every environment offers: many copies stepped in lockstep, each start a function of (seed, episode number)."""
+"""What every environment offers: many copies stepped together, each start a function of (seed, episode number)."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def play(
 
 
 def explorer(seed: int) -> np.random.Generator:
-    """The random stream of ε-greedy choices."""
+    """The random stream of ε-greedy actions."""
     return np.random.default_rng((check_seed(seed), 0, 2))  # 2: apart from the streams of episodes
 
 

@@ -45,7 +45,7 @@ def load_model(path: str | Path, physics: str = "d4rl") -> mujoco.MjModel:
         spec = mujoco.MjSpec.from_file(str(path))
         return restore(spec) if physics == "d4rl" else _compile(spec)
     except ValueError as error:
-        raise SappError(f"{path}: MuJoCo cannot compile it ({_one_line(error)}); mend the file") from error
+        raise SappError(f"{path}: MuJoCo cannot compile it ({_one_line(error)}); fix the file") from error
 
 
 def restore(spec: mujoco.MjSpec) -> mujoco.MjModel:

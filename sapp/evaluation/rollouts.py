@@ -1,4 +1,4 @@
-"""Whole episodes of many policies in lockstep, all from the same start states."""
+"""Whole episodes of many policies at once, all from the same start states."""
 
 from __future__ import annotations
 

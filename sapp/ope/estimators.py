@@ -44,7 +44,7 @@ class Settings:
         discount: γ.
         steps: gradient steps, one of FQE and one of DualDICE each.
         bags: bootstrap resamples of the episodes, each with its own networks.
-        batch_size: rows a step.
+        batch_size: rows per step.
         hidden: layer sizes of every network; () makes tables of one-hot states.
         value_lr: of FQE, decayed to a tenth over the last half; by default 3e-4 for 20,000 steps or more, and larger
             for fewer, by √(20,000/steps) up to 3.3.

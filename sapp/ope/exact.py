@@ -1,6 +1,6 @@
 """The estimators without networks, for one-hot states and discrete actions: every bag's equations are solved exactly.
 
-With n(s,a), n(s) rows of a bag at a pair and a state, N in all, and κ pseudo-rows a pair that behave like the state's
+With n(s,a), n(s) rows of a bag at a pair and a state, N in all, and κ pseudo-rows per pair that behave like the state's
 rows of whatever action:
 
     P(s'|s,a) = (n(s,a,s') + κ·n(s,s')/n(s)) / (n(s,a) + κ), r(s,a) likewise

@@ -100,7 +100,7 @@ def policy_values(network: Any, observation: Array, answer: Array) -> Array:
 def make_network(
     key: Array, observation_size: int, action_size: int, discrete: bool, hidden: tuple[int, ...], **options: Any
 ) -> Any:
-    """A function of state and action: vectors enter beside the state, choices are outputs."""
+    """A function of state and action: vectors enter beside the state, discrete actions are outputs."""
     if discrete:
         return MLP(key, observation_size, hidden, action_size, **options)
     return StateActionNetwork(key, observation_size, action_size, hidden, **options)

@@ -39,7 +39,7 @@ class Offline:
         data: name of the dataset.
         fingerprint: of the dataset.
         values: by estimator ("fqe", "dice", "dr"; "wis", "pdis" where the logs hold probabilities of discrete actions).
-        diagnoses: one a policy.
+        diagnoses: one per policy.
         behaviour: normalised value of the logged behaviour itself, from its episodes' own discounted returns.
         settings: of the estimators.
         seconds: that it all took.

@@ -40,7 +40,7 @@ class Candidates:
 
 
 def run_actors(run: Run, step: int | None = None) -> list[Any]:
-    """The policies of a checkpoint (default: the newest), one a member."""
+    """The policies of a checkpoint (default: the newest), one per member."""
     return list(run.actors) if step is None else run.actors_at(step)[1]
 
 

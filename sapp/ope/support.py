@@ -39,7 +39,7 @@ class Behaviour(eqx.Module):
 def fit_behaviour(
     data: Dataset, steps: int = 3_000, hidden: tuple[int, ...] = (64, 64), batch_size: int = 256, seed: int = 0
 ) -> Behaviour:
-    """Fit β̂: a mixture of tanh-Gaussians a dimension, or a softmax over choices."""
+    """Fit β̂: a mixture of tanh-Gaussians per dimension, or a softmax over discrete actions."""
     key, start = jax.random.split(jax.random.PRNGKey(seed))
     density: Any
     if data.discrete:

@@ -32,9 +32,9 @@ CHUNK = 65_536
 class TargetPolicy:
     """A named policy to evaluate.
 
-    ``actions(observation [n, O], seed, count)`` gives, where actions are continuous, ``count`` draws a state
+    ``actions(observation [n, O], seed, count)`` gives, where actions are continuous, ``count`` draws per state
     [n, count, A], scaled to [−1, 1] (a deterministic policy gives one draw, whatever the count); where they are
-    discrete, the probabilities of all choices [n, choices].
+    discrete, the probabilities of all actions [n, actions].
     """
 
     name: str

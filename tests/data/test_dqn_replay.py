@@ -287,7 +287,7 @@ def test_show_in_numbers(tmp_path, capsys):
     assert "10 rows" in capsys.readouterr().out
     assert main(["data", "show", str(tmp_path / "map"), "--plot", str(tmp_path / "log.png")]) == 0
     text = capsys.readouterr().out
-    assert "4 frames of 4×4 and 3 choices" in text
+    assert "4 frames of 4×4 and 3 discrete actions" in text
     assert "160 bytes in a memory map" in text
     assert (tmp_path / "log.png").stat().st_size > 1000
     assert main(["data", "check", str(tmp_path / "log")]) == 2

@@ -220,7 +220,7 @@ def steps(**more: Any) -> dict[str, Any]:
 def test_whole_numbers_are_choices_unless_said_otherwise(tmp_path: Path, kind: type, form: str) -> None:
     source = in_form(steps(action=np.array([0, 1] * 6).astype(kind)), form, tmp_path)
     assert load_vectors(source).num_actions == 2
-    assert "taken as 2 choices" in " ".join(Ledger.of(load_vectors(source)).lines(Kind.READ))
+    assert "taken as 2 discrete actions" in " ".join(Ledger.of(load_vectors(source)).lines(Kind.READ))
     assert load_vectors(source, columns={"action_kind": "continuous"}).num_actions is None
     assert load_vectors(source, action_low=0, action_high=1).action_high.tolist() == [1]
 

@@ -179,9 +179,9 @@ def download(url: str, path: Path, size: int, digest: str, progress: Progress | 
         digest: expected SHA-256 in hex.
         progress: called with bytes done and bytes in all.
     """
-    mend = f"download {path.name} by other means into {path.parent}, or set D4RL_DATASET_DIR to where it is"
+    advice = f"download {path.name} by other means into {path.parent}, or set D4RL_DATASET_DIR to where it is"
     if not url.startswith(("http://", "https://")):
-        raise SappError(f"{url}: not an http or https address; give one, or {mend}")
+        raise SappError(f"{url}: not an http or https address; give one, or {advice}")
 
     def fetch(aside: Path) -> None:
         found, done = hashlib.sha256(), 0
@@ -197,11 +197,11 @@ def download(url: str, path: Path, size: int, digest: str, progress: Progress | 
                             progress(done, size)
             # URLError and time-outs are OSErrors; a dropped connection is an HTTPException.
             except (OSError, http.client.HTTPException, ValueError) as error:
-                raise SappError(f"{url}: download failed ({one_line(error)}); {mend}") from None
+                raise SappError(f"{url}: download failed ({one_line(error)}); {advice}") from None
         if done != size:
-            raise SappError(f"{url}: download gave {done} bytes instead of {size}; try again, or {mend}")
+            raise SappError(f"{url}: download gave {done} bytes instead of {size}; try again, or {advice}")
         if found.hexdigest() != digest:
-            raise SappError(f"{url}: SHA-256 is {found.hexdigest()} instead of {digest}; try again, or {mend}")
+            raise SappError(f"{url}: SHA-256 is {found.hexdigest()} instead of {digest}; try again, or {advice}")
 
     write_aside(path, fetch)
 

@@ -1,4 +1,4 @@
-"""Data frames: pandas, polars and Arrow tables, one row a step, as they lie in memory."""
+"""Data frames: pandas, polars and Arrow tables, one row per step, as they lie in memory."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ class _Shard:
             at += len(rows)
             blank = (here < pad) & quiet[rows]
             blank[blank] = ~frames[blank].any(axis=(1, 2))
-            for i in np.flatnonzero(blank & (here > 0)):  # at most pad rows an episode
+            for i in np.flatnonzero(blank & (here > 0)):  # at most pad rows per episode
                 blank[i] = blank[i - 1] if i else blank_before
             blank_before = bool(blank[-1])
             keep = ~blank

@@ -28,7 +28,7 @@ class ShardWriter:
 
     A shard holds at most ``shard_rows`` rows (or one episode, if that is longer), so that Dopamine reads it with that
     replay capacity. Its files appear together, when it is full or the writer is closed; before that they are hidden,
-    and a process that dies leaves no half a shard. Memory: 10 bytes a row of one shard.
+    and a process that dies leaves no half a shard. Memory: 10 bytes per row of one shard.
 
     Args:
         folder: to write to; it must hold no shards yet, unless ``resume``.

@@ -35,7 +35,7 @@ def is_frames_folder(path: Path) -> bool:
 class FrameWriter:
     """Writes a folder of frames piece by piece; the folder appears, whole, when it is closed.
 
-    Frames go straight to disk: only the small arrays (10 bytes a row) are held in memory. Use it as a context: an
+    Frames go straight to disk: only the small arrays (10 bytes per row) are held in memory. Use it as a context: an
     exception inside leaves nothing behind.
 
     Args:

@@ -1,4 +1,4 @@
-"""Parquet and CSV logs, one row a step, with columns mapped by name."""
+"""Parquet and CSV logs, one row per step, with columns mapped by name."""
 
 from __future__ import annotations
 
