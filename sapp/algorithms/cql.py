@@ -39,7 +39,7 @@ Kernel = Literal["auto", "xla", "fused"]
 ``auto`` takes the second where it can."""
 
 STATES_AT_ONCE = 32
-"""States whose proposals a processor scores at a time: 31 actions each, about a megabyte a layer of 256."""
+"""States whose proposals a CPU scores at a time: 31 actions each, about a megabyte per layer of 256."""
 
 
 class CQL(Algorithm):
@@ -63,7 +63,7 @@ class CQL(Algorithm):
         alpha: α, the weight of the penalty.
         action_samples: n: actions drawn per state from each of the three proposals.
         backup: which action the target takes at s': mode, sample, or soft (sample with entropy).
-        alpha_scale: what α multiplies: d3rlpy-v1 (α/2 a critic, the paper's scale), per-critic (α) or half-td
+        alpha_scale: what α multiplies: d3rlpy-v1 (α/2 per critic, the paper's scale), per-critic (α) or half-td
             (2α).
         kernel: how the critics' gradient is computed: xla, fused (CUDA, mixed), or auto.
     """
@@ -265,7 +265,7 @@ def critic_gradient(
 ) -> tuple[tuple[Array, Metrics], StateActionNetwork]:
     """``critic_loss`` with its metrics, and its gradient.
 
-    Everything in it is a mean over states, so on processors it is the mean of the same over equal parts of the batch:
+    Everything in it is a mean over states, so on a CPU it is the mean of the same over equal parts of the batch:
     activations then stay in the cache (a fifth faster at two layers of 256) and need a fraction of the memory.
     Accelerators take the batch whole.
     """

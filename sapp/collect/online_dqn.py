@@ -1,7 +1,7 @@
 """Online DQN on image environments, logged as DQN-Replay was: policies improve, and everything they did is kept.
 
 A round is one step of all environments. The device chooses actions, then makes the round's updates while the emulators
-step on the processors: dispatch returns at once, so the two run side by side, and what acts is what was learned one
+step on the CPU: dispatch returns at once, so the two run side by side, and what acts is what was learned one
 round before. Everything is a function of the seed, whichever side was faster.
 
 A checkpoint holds what was learned, and actions.bin what was done: a run that was killed plays its actions again, which

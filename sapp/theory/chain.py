@@ -3,7 +3,7 @@
     left end ◂── ℓ₃ ◂── ℓ₂ ◂── ℓ₁ ◂── s₀ ──▸ r₁ ──▸ r₂ ──▸ r₃ ──▸ right end
 
 The log holds m trajectories to the left and n to the right, so β̂ always steps outwards on the arms. The policy judged
-is uniform. A divergence between policies cannot tell the arms apart: π and β̂ are the same pair of distributions,
+is uniform. A divergence between policies cannot distinguish the arms: π and β̂ are the same pair of distributions,
 mirrored. The ratio can: by symmetry d^π is equal on mirrored states, d^D is not, so w(ℓ)/w(r) = n/m. A poorly known arm
 has the larger w; the uncertainty of an average over its visits grows like √(n/m) only, which is what f = √w gives.
 
