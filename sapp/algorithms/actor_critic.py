@@ -42,7 +42,7 @@ class Trained(eqx.Module, Generic[T]):
 
     @classmethod
     def of(cls, network: T) -> Trained[T]:
-        """Not trained yet."""
+        """A network that has not been trained, with Adam's first state."""
         return cls(network, ADAM.init(network))
 
     def descend(

@@ -78,7 +78,7 @@ class Generated(eqx.Module):
         return self.of(self.vae.latents(key, *shape)), jnp.full(shape, jnp.nan)
 
     def log_prob(self, action: Array) -> Array:
-        """Not known."""
+        """NaN: the density of a perturbed draw of the VAE is not known."""
         return jnp.full(action.shape[0], jnp.nan)
 
 

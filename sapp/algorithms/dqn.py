@@ -116,7 +116,7 @@ class DQN(ScoreLearner):
 
     @property
     def heads(self) -> int:
-        """Outputs an action."""
+        """Outputs of the network per action."""
         return max(1, self.quantiles)
 
     def direction(self) -> optax.GradientTransformation:

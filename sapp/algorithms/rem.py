@@ -42,7 +42,7 @@ class REM(DQN):
 
     @property
     def heads(self) -> int:
-        """Estimates an action."""
+        """Estimates of Q per action."""
         return self.ensemble
 
     def mixture(self, key: Array) -> Array:

@@ -210,7 +210,7 @@ def _runs(environments: Sequence[str], seeds: int | Sequence[int], out: Path | N
 def _collect_dqn(
     places: Sequence[Place], changes: dict[str, Any], options: dict[str, Any], episodes: int, quiet: bool
 ) -> None:
-    """``sapp.collect.online_dqn.train(environment, ...)`` at each place."""
+    """``sapp.collect.online_dqn.train(environment, ...)`` for each environment and seed."""
     from sapp.algorithms.config import override
     from sapp.collect import online_dqn as dqn
 
@@ -243,7 +243,7 @@ def _print_dqn(run: DQNRun, episodes: int) -> None:
 
 
 def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], quiet: bool) -> None:
-    """``sapp.collect.given.log_given(environment, policy, ...)`` at each place."""
+    """``sapp.collect.given.log_given(environment, policy, ...)`` for each environment and seed."""
     from sapp.collect.given import log_given
     from sapp.envs import is_frames
     from sapp.runs.progress import Silent, Terminal
@@ -265,7 +265,7 @@ def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], 
 def _record_given(
     places: Sequence[Place], policy: Path, options: dict[str, Any], minari: str | None, quiet: bool
 ) -> None:
-    """``sapp.collect.given_vectors.record(environment, policy, ...)`` at each place, as a file or a Minari dataset."""
+    """``sapp.collect.given_vectors.record(environment, policy, ...)`` per environment and seed, to a file or Minari."""
     from sapp.collect.given_vectors import record
     from sapp.collect.minari_export import save_minari
     from sapp.data import save_npz

@@ -1,4 +1,4 @@
-"""The demonstration's figure."""
+"""The demonstration's figure: learning curves, the data, and SA-CQL's weights over states."""
 
 from __future__ import annotations
 

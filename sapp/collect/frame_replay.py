@@ -36,7 +36,7 @@ class FrameRing(eqx.Module):
 
     @property
     def rounds(self) -> int:
-        """L."""
+        """L, the length of the ring in rounds of all environments."""
         return int(self.frames.shape[0])
 
     def see(self, number: Array, frames: Array, step: Array) -> FrameRing:

@@ -127,13 +127,13 @@ class OnlineRun:
             )
         made: list[Path] = []
         try:
-            places = {
+            environments = {
                 name: make(name, max_episode_steps=plan.max_episode_steps, recorded=True) for name in plan.environments
             }
             for environment, seed in plan.members:
-                place = places[environment]
+                env = environments[environment]
                 made.append(path / BUFFERS / _buffer_name(environment, seed))
-                Log.make(made[-1], plan.steps, place.observation_size, place.action_size)
+                Log.make(made[-1], plan.steps, env.observation_size, env.action_size)
             for name in (CHECKPOINTS, SNAPSHOTS):
                 (path / name).mkdir(parents=True, exist_ok=True)
             write_text(path / CONFIG, json.dumps(plan.to_json(), indent=2, ensure_ascii=False) + "\n")
@@ -158,9 +158,9 @@ class OnlineRun:
 
     def log(self, environment: str, seed: int) -> Log:
         """The true replay buffer of a member."""
-        place = self.environment(environment)
+        env = self.environment(environment)
         path = self.path / BUFFERS / _buffer_name(environment, seed)
-        return Log(path, place.observation_size, place.action_size)
+        return Log(path, env.observation_size, env.action_size)
 
     @property
     def checkpoints(self) -> dict[int, Path]:
@@ -213,11 +213,11 @@ class OnlineRun:
         from sapp.envs.collect import collect
 
         self._check_member(environment, seed)
-        place = self.environment(environment)
+        env = self.environment(environment)
         policy: StochasticPolicy = self.snapshot(step)[f"{environment}/{seed}"]
-        if not (np.all(place.action_low == -1) and np.all(place.action_high == 1)):
-            policy = ScaledPolicy(policy, place.action_low, place.action_high)
-        return collect(policy, place, transitions, seed, name=f"{environment.replace('/', '-')}-{seed}-step-{step}")
+        if not (np.all(env.action_low == -1) and np.all(env.action_high == 1)):
+            policy = ScaledPolicy(policy, env.action_low, env.action_high)
+        return collect(policy, env, transitions, seed, name=f"{environment.replace('/', '-')}-{seed}-step-{step}")
 
     def save_datasets(self, transitions: int | None = None) -> list[Path]:
         """Write each member's replay buffer into datasets/, and so many transitions of its best snapshot, if asked.

@@ -1,4 +1,4 @@
-"""What programs run on."""
+"""Which device JAX computes on, and whether the CPU's cores are free meanwhile."""
 
 from __future__ import annotations
 

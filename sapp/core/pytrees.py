@@ -1,4 +1,4 @@
-"""Small operations on pytrees."""
+"""Operations on pytrees that several packages need: selection, averages, shapes."""
 
 from __future__ import annotations
 

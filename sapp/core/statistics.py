@@ -19,7 +19,7 @@ from sapp.core.errors import SappError
 
 Values = npt.NDArray[np.float64]
 Statistic = Callable[[Values], Values]
-"""Reduces the last axis."""
+"""A function that reduces the last axis to one number."""
 
 FEW = 10
 """Up to so many values an interval of their mean is Student's, beyond it a bootstrap's."""

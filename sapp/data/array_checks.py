@@ -113,7 +113,7 @@ def finite(array: np.ndarray, key: str, where: str) -> np.ndarray:
 
 
 def matrix(value: ArrayLike, key: str, where: str) -> np.ndarray:
-    """As float32 [N, width]."""
+    """Values that are finite numbers as float32 [N, width], else an error that names ``key`` and ``where``."""
     array = numeric(value, key, where)
     if array.ndim == 1:
         array = array[:, None]
@@ -151,7 +151,7 @@ def chosen_actions(value: ArrayLike, count: int, where: str) -> np.ndarray:
 
 
 def column(value: ArrayLike, key: str, where: str) -> np.ndarray:
-    """As numbers [N]."""
+    """Values that are numbers as one column [N], else an error that names ``key`` and ``where``."""
     array = numeric(value, key, where)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -161,7 +161,7 @@ def column(value: ArrayLike, key: str, where: str) -> np.ndarray:
 
 
 def vector(value: ArrayLike, key: str, where: str) -> np.ndarray:
-    """As float32 [N]."""
+    """Values that are finite numbers as float32 [N], else an error that names ``key`` and ``where``."""
     return finite(column(value, key, where), key, where)
 
 

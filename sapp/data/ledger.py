@@ -113,16 +113,16 @@ class Ledger:
 
     @property
     def unused(self) -> list[Column]:
-        """Columns that are not."""
+        """Columns that were read and are not in the dataset."""
         return [each for each in self.columns if each.use is None]
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The ledger as JSON values, for a dataset's provenance."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Ledger:
-        """What ``to_json`` gave."""
+        """The ledger from what ``to_json`` gave."""
         columns = [Column(**each) for each in content["columns"]]
         entries = [Entry(**{**each, "kind": Kind(each["kind"])}) for each in content["entries"]]
         return cls(int(content["rows"]), columns, entries)
@@ -147,15 +147,15 @@ class Ledger:
 
 
 class HasProvenance(Protocol):
-    """Any dataset."""
+    """A dataset of vectors or of frames, as far as a ledger needs it."""
 
     @property
     def provenance(self) -> dict[str, Any]:
-        """Where it came from."""
+        """Where the data came from, with the ledger of what was done to them."""
 
     @property
     def reward(self) -> np.ndarray:
-        """Of each row."""
+        """The reward of each row, whose number is what counts here."""
 
 
 def reward_share(reward: np.ndarray, rows: np.ndarray) -> float:

@@ -156,7 +156,7 @@ class Windows:
             self._file = os.open(self._path, os.O_RDONLY)
 
     def read(self, rows: np.ndarray, stack: int, following: int) -> np.ndarray:
-        """As ``gather``."""
+        """What ``gather`` gives, read from the file where the frames are one."""
         if self._file is None:
             return gather(self._frames, self._step, rows.astype(np.int64), stack, following)
         total, height, width = self._frames.shape

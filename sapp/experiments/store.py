@@ -131,7 +131,7 @@ class Store:
 
 
 def _make(path: Path) -> None:
-    """A store without rows."""
+    """Make the file of an empty store."""
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute("PRAGMA journal_mode = MEMORY")  # it is nobody's yet, and nothing may be left beside it
         db.execute("BEGIN")

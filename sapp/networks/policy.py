@@ -123,7 +123,7 @@ class BestAction(eqx.Module):
         return self.distribution.sample_many(key, count)
 
     def log_prob(self, action: Array) -> Array:
-        """Of the inner distribution."""
+        """Log-density by the inner distribution."""
         return self.distribution.log_prob(action)
 
 

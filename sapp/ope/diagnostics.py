@@ -21,7 +21,7 @@ class Verdict(StrEnum):
 
     @property
     def order(self) -> int:
-        """0 for the best."""
+        """For sorting verdicts: 0 is the best."""
         return list(Verdict).index(self)
 
 

@@ -33,7 +33,7 @@ class RatioScale(eqx.Module):
 
     @classmethod
     def of(cls, data: Dataset, discount: float) -> RatioScale:
-        """Measured on a dataset."""
+        """The scale of ν that a dataset's discounted steps to go give."""
         to_go = returns_to_go(data, np.ones(data.size), discount)
         mass = (1.0 - discount) * float(to_go[data.episode_starts].mean())
         return cls(jnp.float32(mass), ValueScale.around(mass * to_go))

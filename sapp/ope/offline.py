@@ -90,7 +90,7 @@ class Offline:
         return row | {"diagnosis": asdict(diagnosis)}
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain data."""
+        """The whole report as JSON values."""
         return {
             "data": self.data,
             "fingerprint": self.fingerprint,

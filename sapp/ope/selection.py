@@ -60,7 +60,7 @@ class Selection:
     gain: float
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """The selection as JSON values."""
         return {
             "estimator": self.estimator,
             "order": [

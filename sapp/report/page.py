@@ -53,7 +53,7 @@ class Picture:
 
 
 def page(contents: Sequence[Content], title: str = "Results") -> str:
-    """The whole page."""
+    """The report as one HTML page that needs no network."""
     variants = dict.fromkeys(variant for each in contents for variant in each.experiment.variants)
     words = {name: METHODS[name] for name in variants if name in METHODS} | GLOSSARY
     return render(

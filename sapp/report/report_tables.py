@@ -29,7 +29,7 @@ class Entry:
 
     @property
     def joined(self) -> str:
-        """Text and addition."""
+        """The text and its greyed addition in one string."""
         return " ".join(part for part in (self.text, self.detail) if part)
 
 

@@ -165,7 +165,7 @@ def flat(description: Mapping[str, Any], prefix: str = "") -> list[tuple[str, An
 
 
 def data(experiment: Experiment) -> Table:
-    """The datasets."""
+    """Size, environment and fingerprint of each dataset."""
     lines = []
     for dataset in experiment.datasets:
         facts = next(member.facts for member in experiment.members if member.dataset == dataset)

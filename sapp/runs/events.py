@@ -35,7 +35,7 @@ class EventKind(StrEnum):
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """What happened, in words for the terminal and the report."""
         return _SENTENCES[self]
 
 

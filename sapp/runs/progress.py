@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 SUMMARY_LINES = 3
 """At most so many members are listed one by one after an evaluation."""
 
@@ -21,17 +23,17 @@ class Progress(Protocol):
     ) -> None: ...
 
     def update(self, step: int, phase: str) -> None:
-        """A chunk ended."""
+        """Show that a chunk of steps has ended, at which step and in which phase."""
 
     def say(self, text: str) -> None:
         """Something worth a line happened."""
 
     def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        """Members were evaluated."""
+        """Show the evaluations of a step, as rows of evaluations.csv."""
 
 
-class Silent:
-    """No view."""
+class Silent(Progress):
+    """A view that shows nothing: for ``progress=False``."""
 
     def __enter__(self) -> Silent:
         return self
@@ -39,16 +41,19 @@ class Silent:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing to close."""
+        pass
 
+    @override
     def update(self, step: int, phase: str) -> None:
-        """Nothing."""
+        pass
 
+    @override
     def say(self, text: str) -> None:
-        """Nothing."""
+        pass
 
+    @override
     def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
-        """Nothing."""
+        pass
 
 
 class Terminal:

@@ -15,7 +15,7 @@ class Uniform:
     scale: float = 1.0
 
     def __call__(self, ratio: Any) -> Any:
-        """The weights."""
+        """f of the ratios [..., S], in the same array library."""
         xp = ratio.__array_namespace__()
         return xp.full_like(ratio, self.scale)
 
@@ -33,7 +33,7 @@ class Ratio:
     normalised: bool = True
 
     def __call__(self, ratio: Any) -> Any:
-        """The weights."""
+        """f of the ratios [..., S], in the same array library."""
         xp = ratio.__array_namespace__()
         positive = ratio > 0
         raised = ratio if self.power == 1 else xp.where(positive, xp.where(positive, ratio, 1.0) ** self.power, 0.0)
@@ -48,7 +48,7 @@ class LogMinMax:
     b1: float = 1.0
 
     def __call__(self, ratio: Any) -> Any:
-        """The weights."""
+        """f of the ratios [..., S], in the same array library."""
         xp = ratio.__array_namespace__()
         positive = (ratio > 0) & (ratio < xp.inf)
         log = xp.log(xp.where(positive, ratio, 1.0))
@@ -66,13 +66,13 @@ class Fixed:
     values: Floats
 
     def __call__(self, ratio: Any) -> Any:
-        """The weights."""
+        """f of the ratios [..., S], in the same array library."""
         xp = ratio.__array_namespace__()
         return xp.asarray(self.values) + xp.zeros_like(ratio)
 
 
 Weights = Uniform | Ratio | LogMinMax | Fixed
-"""Any of them."""
+"""A map from state ratios to the weights of a penalty."""
 
 
 def is_normalised(weights: Weights) -> bool:

@@ -49,7 +49,7 @@ class Cell:
 
     @property
     def identifier(self) -> str:
-        """What ``replay`` takes."""
+        """Names a violation, so that ``replay`` can make it again."""
         return "/".join((
             self.statement, self.family, str(self.seed), self.divergence, f"{self.alpha:g}", f"{self.discount:g}",
             self.convention,

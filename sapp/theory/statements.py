@@ -33,7 +33,7 @@ CEILINGS = 96
 
 
 class Outcome(IntEnum):
-    """What a checker says."""
+    """What a checker finds where it looks: a statement holds, is violated, or does not apply."""
 
     HOLDS = 0
     VIOLATED = 1
@@ -70,7 +70,7 @@ class Case:
 
     @property
     def discount(self) -> float:
-        """γ."""
+        """γ of the problems."""
         return self.instances.model.discount
 
     @property

@@ -56,8 +56,8 @@ class Resident:
         self.feed, self.shares_batches = feed, shares_batches
 
     def blocks(self, stream: int, first: int, end: int) -> Iterator[tuple[Feed, int]]:
-        """One."""
+        """One feed for all updates: it does not change."""
         yield self.feed, end - first
 
     def close(self) -> None:
-        """Nothing runs beside."""
+        """Nothing to stop: no thread brings batches."""

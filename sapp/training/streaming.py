@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 1 << 28
 """A block of batches is about so large; two of them lie on the device at a time."""
 THREADS = 4
-"""That read frames."""
+"""How many threads read frames of the next block."""
 
 
 class HostFrames:

@@ -67,7 +67,7 @@ class Order:
 
     @property
     def transitions(self) -> int:
-        """How many in all."""
+        """How many transitions the segments have together."""
         return sum(segment.transitions for segment in self.segments)
 
     def to_json(self) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class _Gunzip(io.RawIOBase):
         self._waiting = b""
 
     def readable(self) -> bool:
-        """It is."""
+        """True, as ``io.BufferedReader`` asks of what it reads."""
         return True
 
     def readinto(self, into: Any) -> int:
