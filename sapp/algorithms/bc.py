@@ -43,7 +43,7 @@ class BC(Algorithm):
         check_no_weights(self, "it has no pessimism to spread over states")
 
     def init(self, key: Array, spec: Spec) -> BCState:
-        """A fresh actor."""
+        """A fresh actor and its optimiser; there is no critic."""
         actor = DeterministicActor(key, spec.observation_size, spec.action_size, self.hidden, self.precision)
         return BCState(Trained.of(actor), Normaliser.of(spec, self.normalise))
 

@@ -91,7 +91,7 @@ class BEAR(Algorithm):
         check_ranges(type(self).__name__, {"share": self.share}, 0.0, 1.0)
 
     def make_critics(self, key: Array, spec: Spec) -> Any:
-        """Two critics."""
+        """Two critics as one batched network; UWAC has its own."""
         return make_critics(key, spec, 2, self.hidden, self.precision)
 
     def init(self, key: Array, spec: Spec) -> BEARState:

@@ -113,7 +113,7 @@ class BRAC(Algorithm):
         return None
 
     def policy(self, state: BRACState) -> NarrowGaussianActor:
-        """The actor."""
+        """The actor as it stands, which is what plays and is exported."""
         return state.actor.network
 
     def scheduled_update(

@@ -47,7 +47,7 @@ class DiscreteBC(ScoreLearner):
         check_no_weights(self, "it has no pessimism to spread over states")
 
     def init(self, key: Array, spec: Spec) -> DiscreteBCState:
-        """A fresh network."""
+        """A fresh network of logits and its optimiser."""
         self.check_problem(spec)
         return DiscreteBCState(Trained.of(self.network.build(key, spec)))
 

@@ -99,7 +99,7 @@ class EDAC(Algorithm):
         return reward + entropy_share(action_size, row)
 
     def policy(self, state: EDACState) -> GaussianActor:
-        """The actor."""
+        """The actor as it stands, which is what plays and is exported."""
         return state.actor.network
 
     def update(self, state: EDACState, batch: Batch, weights: Array, key: Array) -> tuple[EDACState, Metrics]:

@@ -114,7 +114,7 @@ class FisherBRC(Algorithm):
         return None
 
     def policy(self, state: FisherBRCState) -> GaussianActor:
-        """The actor."""
+        """The actor as it stands, which is what plays and is exported."""
         return state.actor.network
 
     def scheduled_update(

@@ -73,7 +73,7 @@ class SAC(Algorithm):
         return reward + entropy_share(action_size, row)
 
     def policy(self, state: SoftState) -> GaussianActor:
-        """The actor."""
+        """The actor as it stands, which is what plays and is exported."""
         return state.actor
 
     def update(self, state: SoftState, batch: Batch, weights: Array, key: Array) -> tuple[SoftState, Metrics]:

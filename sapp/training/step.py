@@ -111,7 +111,7 @@ def _checked_update(algorithm: Algorithm, state: Any, found: Any) -> tuple[Any, 
     if shapes(new) != shapes(state):
         raise SappError(f"{name}: update gives a state of another form than init; keep its structure and shapes")
     if "loss" not in _checked(algorithm, "update", metrics):
-        raise SappError(f"{name}: update's metrics have no 'loss'; add it, divergence is told by it")
+        raise SappError(f"{name}: update's metrics have no 'loss'; add it, divergence is seen in it")
     return new, metrics
 
 

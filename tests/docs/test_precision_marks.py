@@ -39,6 +39,11 @@ def test_a_listed_page_carries_the_mark(page: str) -> None:
     assert marks(ROOT / page) >= 1
 
 
+@pytest.mark.parametrize("file", ["report.html", "tables.tex"])
+def test_files_that_are_read_alone_carry_the_mark_themselves(file: str) -> None:
+    assert MARK in (ROOT / "studies" / "six_datasets" / file).read_text(encoding="utf-8").lower()
+
+
 def test_every_marked_page_is_listed() -> None:
     marked = {page.relative_to(ROOT).as_posix() for page in PAGES if marks(page)}
     assert marked == set(affected())
