@@ -339,7 +339,7 @@ def _(place: Place) -> list[str]:
     return _edit(place, lambda content: content.pop("phases"))
 
 
-@case("config.json that is a list", "config.json", "damaged")
+@case("config.json that is a list", "config.json", "must be an object")
 def _(place: Place) -> list[str]:
     (place.run() / "config.json").write_text("[1, 2]\n")
     return ["evaluate", "run"]

@@ -6,6 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from sapp.core.errors import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -38,7 +40,7 @@ def plain(value: Any) -> Any:
     """Plain text: a name in brackets is not markup."""
     from rich.text import Text
 
-    return Text(",".join(map(str, value)) if isinstance(value, tuple) else str(value))
+    return Text(printable(",".join(map(str, value)) if isinstance(value, tuple) else str(value)))
 
 
 def print_table(table: Table) -> None:

@@ -10,7 +10,7 @@ import typer
 from sapp.cli import benchmark
 from sapp.cli.console import console, load, print_json
 from sapp.cli.options import SETTINGS, Columns, Force, High, Home, Json, Limit, Low, Name, Source
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 
 if TYPE_CHECKING:
     from sapp.data import Dataset
@@ -47,15 +47,15 @@ def check(
     if json:
         print_json(asdict(found))
         return
-    print(f"{found.name}: {found.summary}")
+    print(printable(f"{found.name}: {found.summary}"))
     for heading, lines in (("On loading", found.ledger), ("Worth knowing", found.findings)):
         print(f"{heading}:" + ("" if lines else " nothing"))
         for line in lines:
-            print(f"  - {line}")
+            print(f"  - {printable(line)}")
     how = "".join(f" --map {word}" if "=" in word else f" --columns {word}" for word in columns or ())
     how += f" --environment {environment}" if environment else ""
     how += f" --map max_episode_steps={limit}" if limit else ""
-    print(f"Next: sapp train {found.algorithm} {source}{how} {found.plan}")
+    print(printable(f"Next: sapp train {found.algorithm} {source}{how} {found.plan}"))
 
 
 def _against_environment(data: Dataset) -> list[str]:

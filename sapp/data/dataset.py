@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 from sapp.data import array_checks as checks
 from sapp.data.action_units import to_unit
 from sapp.data.episodes import Episodes, read_only
@@ -93,6 +93,7 @@ class Dataset(Episodes):
         arrays = {**found.arrays, "timeout": timeout, "action_low": found.low, "action_high": found.high, **scales}
         for key, value in arrays.items():
             object.__setattr__(self, key, None if value is None else read_only(value))
+        object.__setattr__(self, "name", printable(str(where)))
         object.__setattr__(self, "num_actions", found.num_actions)
         object.__setattr__(self, "action_labels", found.labels)
         extras = {key: read_only(np.asarray(value)) for key, value in self.extras.items()}

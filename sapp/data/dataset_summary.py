@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 from sapp.core.extras import require
 from sapp.core.files import write_aside
 from sapp.data.dataset import Dataset
@@ -202,7 +202,7 @@ def print_summary(summary: Summary, console: Console) -> None:
         rows["frames"] = f"{summary.frames.bytes:,} bytes {where}, each frame once"
         rows["transitions"] += f", {summary.frames.sampled:,} with a successor or a terminal"
     for key, text in rows.items():
-        facts.add_row(key, Text(text))
+        facts.add_row(key, Text(printable(text)))
     console.print(facts)
 
     spread = Table(title="Episodes", title_justify="left")
@@ -226,7 +226,7 @@ def print_summary(summary: Summary, console: Console) -> None:
         if counts:
             taken.add_column("steps", justify="right")
         for label, share in summary.choices.items():
-            taken.add_row(Text(label), f"{share:.1%}", *([f"{counts[label]:,}"] if counts else []))
+            taken.add_row(Text(printable(label)), f"{share:.1%}", *([f"{counts[label]:,}"] if counts else []))
         console.print(taken)
 
 
@@ -236,7 +236,7 @@ def _print_ledger(summary: Summary, console: Console) -> None:
     if summary.ledger:
         console.print(Text("On loading", style="italic"))
         for line in summary.ledger:
-            console.print(Text(f"  {line}"))
+            console.print(Text(printable(f"  {line}")))
 
 
 def _sizes(summary: Summary) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 from sapp.data.array_checks import choices, chosen_actions, flags, vector
 from sapp.data.episodes import Episodes, read_only
 
@@ -108,6 +108,7 @@ class FrameDataset(Episodes):
         view = frames.view()  # a view keeps a memory map a memory map
         view.flags.writeable = False
         object.__setattr__(self, "frames", view)
+        object.__setattr__(self, "name", printable(str(where)))
         object.__setattr__(self, "num_actions", count)
         object.__setattr__(self, "stack", int(self.stack))
         object.__setattr__(self, "action_labels", labels)

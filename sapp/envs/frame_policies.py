@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sapp.core.errors import SappError
+from sapp.data.loaders.limits import check_npz
 from sapp.envs.frames import Act, Frames
 
 NATURE_STRIDES = (4, 2, 1)
@@ -93,6 +94,7 @@ def load_conv_policy(path: str | Path) -> ConvPolicy:
     if not path.is_file():
         raise SappError(f"{path}: no such policy file; give an npz file")
     try:
+        check_npz(path)
         with np.load(path, allow_pickle=False) as file:
             arrays = {key: file[key] for key in file.files}
     except (ValueError, OSError, BadZipFile) as error:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sapp.core.errors import SappError
+from sapp.data.loaders.limits import open_hdf5
 from sapp.envs.locomotion import TASKS, Locomotion
 
 if TYPE_CHECKING:
@@ -145,13 +146,12 @@ def _guess(path: Path) -> str:
 
 
 def _read(path: Path) -> dict[str, Matrix]:
-    import h5py
 
     if not path.is_file():
         raise SappError(f"{path}: no such file; give a D4RL HDF5 file")
     arrays: dict[str, Matrix] = {}
     try:
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             for key in ("observations", "actions", "rewards", "terminals", "timeouts", "next_observations"):
                 if key in file:
                     arrays[key] = np.asarray(file[key][()], np.float64)

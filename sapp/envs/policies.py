@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from sapp.core.errors import SappError
 from sapp.data.action_units import from_unit
+from sapp.data.loaders.limits import check_npz, open_hdf5
 from sapp.envs.base import Actions, Array, BatchEnvironment
 from sapp.envs.blas import one_blas_thread
 
@@ -197,6 +198,7 @@ def load_policy(path: str | Path) -> TanhGaussianPolicy:
     if path.suffix in (".hdf5", ".h5"):
         return _from_hdf5(path)
     try:
+        check_npz(path)
         with np.load(path, allow_pickle=False) as file:
             return policy_from_arrays(path, {key: file[key] for key in file.files})
     except (ValueError, OSError, BadZipFile) as error:
@@ -219,10 +221,9 @@ def policy_from_arrays(path: str | Path, arrays: Mapping[str, Any]) -> TanhGauss
 
 
 def _from_hdf5(path: Path) -> TanhGaussianPolicy:
-    import h5py
 
     try:
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             group = file.get("metadata/policy")
             if group is None:
                 raise SappError(f"{path}: no metadata/policy; D4RL stores it in medium and expert files only")

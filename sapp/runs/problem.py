@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from sapp.core.decode import check_least, decode
 from sapp.core.errors import SappError
 from sapp.core.spec import Spec
 from sapp.data.action_units import from_unit, to_unit
@@ -158,3 +161,37 @@ class Problem:
 
 def _floats(values: np.ndarray | None) -> list[float] | None:
     return None if values is None else [float(x) for x in values]
+
+
+def problem(content: Any, where: str) -> Problem:
+    """A problem of config.json, whose parts fit each other."""
+    found = decode(Problem, content, where)
+    least = {"observation_size": 1, "action_size": 1, "transitions": 0, "episodes": 0, "num_actions": 1}
+    check_least(found, least, where)
+    size = found.observation_size
+    lengths = {"observation_offset": size, "observation_scale": size, "observation_mean": size, "observation_std": size,
+               "frame": 3, "reference_scores": 2, "action_labels": found.num_actions}  # fmt: skip
+    if not found.discrete:
+        lengths |= {"action_low": found.action_size, "action_high": found.action_size}
+    for name, length in lengths.items():
+        values = getattr(found, name)
+        if values is not None and len(values) != (length or 0):
+            raise SappError(f"{where}: {name!r} has {len(values)} values, not {length or 0}")
+    if len(found.action_low) != len(found.action_high) or any(
+        not low < high for low, high in zip(found.action_low, found.action_high, strict=True) if not found.discrete
+    ):
+        raise SappError(f"{where}: 'action_low' must be below 'action_high'")
+    if found.num_actions not in (None, found.action_size):
+        raise SappError(f"{where}: 'num_actions' is {found.num_actions}, 'action_size' {found.action_size}")
+    if found.frame is not None and (min(found.frame) < 1 or math.prod(found.frame) != size):
+        raise SappError(f"{where}: 'frame' {found.frame} does not make observations of {size} values")
+    if found.observation_scale is not None and not all(value > 0 for value in found.observation_scale):
+        raise SappError(f"{where}: 'observation_scale' must be above 0")
+    if (found.observation_offset is None) != (found.observation_scale is None):
+        raise SappError(f"{where}: 'observation_offset' and 'observation_scale' belong together")
+    if found.reference_scores is not None and found.reference_scores[0] == found.reference_scores[1]:
+        raise SappError(f"{where}: 'reference_scores' are equal")
+    texts = (found.name, found.environment or "", found.physics or "", *(found.action_labels or ()))
+    if not all(each.isprintable() for each in texts) or re.fullmatch("[0-9a-f]*", found.fingerprint) is None:
+        raise SappError(f"{where}: its names hold control characters, or its fingerprint is none")
+    return found

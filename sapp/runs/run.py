@@ -14,6 +14,7 @@ import numpy as np
 
 from sapp.algorithms import Algorithm
 from sapp.algorithms.values import critic_values
+from sapp.core.decode import check_fits
 from sapp.core.errors import SappError, one_line
 from sapp.core.files import write_text
 from sapp.networks import Policy
@@ -34,6 +35,10 @@ def save_checkpoint(folder: Path, step: int, learners: Sequence[Learner], sums: 
     checkpoint.save(folder / CHECKPOINTS / f"{step:010d}.safetensors", list(learners), information)
 
 
+_UNMAKEABLE = (TypeError, ValueError, ArithmeticError, IndexError, AssertionError, AttributeError, MemoryError)
+"""What networks raise that a damaged configuration describes."""
+
+
 class Run:
     """A run folder, finished or not."""
 
@@ -45,16 +50,22 @@ class Run:
             raise SappError(f"{self.path}: not a run folder (it has no {CONFIG}){_cut_off(self.path)}")
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-            if content.get("kind") == "online":
+            check_fits(content, dict[str, Any], "its content")
+            if content.get("kind") in ("online", "online dqn"):
                 raise SappError(f"{self.path}: an online run; continue it with 'sapp collect --resume {self.path}'")
             check_format(file, content)
             self.plan = Plan.from_json(content)
             self.versions = stamps_of(content)
             """What the run was begun with; see ``sapp.runs.plan.versions``."""
         except SappError as error:
-            raise SappError(str(error) if str(file) in str(error) else f"{self.path}: {error}") from None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SappError(f"{file}: damaged ({type(error).__name__}: {error}); restore it or train again") from None
+            if str(file) in str(error):
+                raise
+            raise SappError(f"{file}: {str(error).removeprefix(f'{CONFIG}: ')}; restore it or train again") from None
+        except OSError as error:
+            raise SappError(f"{file}: cannot be read ({error.strerror}); make it readable") from None
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, IndexError) as error:
+            what = f"{type(error).__name__}: {one_line(error)}"
+            raise SappError(f"{file}: damaged ({what}); restore it or train again") from None
 
     @staticmethod
     def make_folder(path: Path) -> None:
@@ -119,7 +130,7 @@ class Run:
 
     def restore(self, step: int | None = None) -> tuple[int, list[Learner]]:
         """The newest (or named) checkpoint; no members if there is none yet."""
-        like = [jax.eval_shape(group.init) for group in self.groups]
+        like = self._shapes()
         found = self.checkpoints
         if step is not None:
             if step not in found:
@@ -136,6 +147,15 @@ class Run:
                 if newest in found:  # it was not dropped: a link to nothing, say
                     raise
         return 0, []
+
+    def _shapes(self) -> list[Any]:
+        """What a checkpoint must hold; values that pass one by one may still make no network together."""
+        try:
+            return [jax.eval_shape(group.init) for group in self.groups]
+        except _UNMAKEABLE as error:
+            raise SappError(
+                f"{self.path / CONFIG}: what it describes cannot be made ({one_line(error)}); restore it or train again"
+            ) from None
 
     def unlogged(self, step: int) -> list[Sums] | None:
         """Metrics that a checkpoint inside a log interval keeps for the row to come; None where there are none."""

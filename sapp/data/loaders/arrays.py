@@ -19,6 +19,7 @@ from sapp.data.columns import Given, given_columns
 from sapp.data.dataset import ARRAYS, Dataset
 from sapp.data.field_names import resembles
 from sapp.data.loaders.files import EXTRAS, Options, given, provenance, readable, require_file
+from sapp.data.loaders.limits import check_npz
 from sapp.data.loaders.ogbench import understood
 from sapp.data.logs import read_log
 from sapp.data.registry import COMMON, Format, Request
@@ -150,6 +151,7 @@ def save_npz(dataset: Dataset, path: str | Path, *, compress: bool = False) -> P
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:
+    check_npz(path)
     loaded = np.load(path, allow_pickle=False)
     if not isinstance(loaded, np.lib.npyio.NpzFile):
         raise SappError(f"{path}: holds one bare array, not an npz archive; save the arrays with numpy.savez")

@@ -27,6 +27,7 @@ from sapp.data.loaders.files import (
     readable,
     require_file,
 )
+from sapp.data.loaders.limits import open_hdf5
 from sapp.data.loaders.robomimic import is_robomimic, robomimic_table
 from sapp.data.logs import read_log
 from sapp.data.registry import COMMON, Format
@@ -160,7 +161,7 @@ def load_hdf5(
     mapping, chosen = given_columns(columns), {**defaults, **given(options)}
 
     def read() -> Dataset:
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             table, ledger, notes = _table(h5py, file, path)
             extras = {old: new for old, new in EXTRAS.items() if old in table.names}
             notes = {**provenance(path, "hdf5"), **notes}
@@ -193,6 +194,8 @@ def download(url: str, path: Path, size: int, digest: str, progress: Progress | 
                         file.write(chunk)
                         found.update(chunk)
                         done += len(chunk)
+                        if done > size:
+                            break  # the message below says so
                         if progress is not None:
                             progress(done, size)
             # URLError and time-outs are OSErrors; a dropped connection is an HTTPException.

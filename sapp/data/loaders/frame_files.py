@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -16,8 +17,10 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sapp.core.errors import SappError
+from sapp.core.files import sync
 from sapp.data.frames import _BLOCK, FrameDataset, finish
 from sapp.data.loaders.files import readable
+from sapp.data.loaders.limits import check_npz
 from sapp.data.registry import NAMES, Format
 
 META, FRAMES, ROWS = "frames.json", "frames.npy", "rows.npz"
@@ -79,10 +82,9 @@ class FrameWriter:
         }
         if self.folder.is_file() or (self.folder.is_dir() and any(self.folder.iterdir())):
             raise SappError(f"{self.folder}: is already there; give a folder that does not exist yet")
-        self._aside = self.folder.with_name(f".{self.folder.name}.{os.getpid()}.tmp")
+        self._aside = self.folder.with_name(f".{self.folder.name}.{secrets.token_hex(8)}.tmp")
         self._file: BinaryIO | None = None
         with self._telling():
-            shutil.rmtree(self._aside, ignore_errors=True)
             self._aside.mkdir(parents=True)
             self._file = (self._aside / FRAMES).open("wb")
             self._header_bytes = self._header()
@@ -128,9 +130,12 @@ class FrameWriter:
             with (self._aside / ROWS).open("wb") as file:
                 np.savez(file, **small)
             (self._aside / META).write_text(json.dumps({**self._meta, "rows": self.rows, "fingerprint": print_}))
+            for name in (ROWS, META, ""):
+                sync(self._aside / name)
             with contextlib.suppress(FileNotFoundError):
                 self.folder.rmdir()
             os.replace(self._aside, self.folder)
+            sync(self.folder.parent)
         return load_frames(self.folder)
 
     def abandon(self) -> None:
@@ -242,6 +247,7 @@ def load_frames(
 
 
 def _small(path: Path) -> dict[str, np.ndarray]:
+    check_npz(path)
     with np.load(path, allow_pickle=False) as stored:
         return {key: stored[key] for key in _SMALL}
 

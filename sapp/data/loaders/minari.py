@@ -16,6 +16,7 @@ from sapp.data.dataset import Dataset
 from sapp.data.environment_names import register_robotics
 from sapp.data.frames import FrameDataset
 from sapp.data.loaders.files import Options, given
+from sapp.data.loaders.limits import open_hdf5
 from sapp.data.loaders.minari_frames import load_images
 from sapp.data.normalised_scores import recorded_references
 from sapp.data.registry import Format, Request
@@ -58,6 +59,9 @@ def load_minari(source: str | Path, **options: Unpack[Options]) -> Dataset | Fra
         if not _is_dataset(folder):
             _download(minari, identity)
     try:
+        if (folder / "data" / "main_data.hdf5").is_file():
+            with open_hdf5(folder / "data" / "main_data.hdf5"):
+                pass
         stored = minari.MinariDataset(folder / "data")
         if is_image(stored.observation_space):
             return load_images(stored, identity, given(options))

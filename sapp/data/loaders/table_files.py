@@ -13,6 +13,7 @@ import numpy as np
 from sapp.core.errors import SappError, one_line
 from sapp.data.ledger import Column, Kind, Ledger
 from sapp.data.loaders.files import provenance, readable, require_file, sha256
+from sapp.data.loaders.limits import check_compressed, check_parquet
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What Hive, Spark and Arrow call the folder of rows whose key is empty."""
@@ -175,6 +176,8 @@ def _read_parquet(path: Path) -> Any:
 
         # The file itself, not its path: a path would let folder names such as "seed=3" become columns unasked.
         with path.open("rb") as file:
+            check_parquet(path, pyarrow.parquet.read_metadata(file))
+            file.seek(0)
             return pyarrow.parquet.read_table(file)
 
     return readable(path, "parquet", read, (pa.ArrowException, OSError, ValueError))
@@ -186,6 +189,7 @@ def _read_csv(path: Path, ledger: Ledger) -> Any:
     def read() -> Any:
         import pyarrow.csv
 
+        check_compressed(path)
         try:
             found = pyarrow.csv.read_csv(path)
         except pa.ArrowInvalid:
