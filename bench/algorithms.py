@@ -1,4 +1,4 @@
-"""Steps a second of every algorithm at its published sizes: as a population on an accelerator, and alone on a processor
+"""Steps per second of every algorithm at its published sizes: as a population on an accelerator, and alone on a CPU
 beside d3rlpy where it has the algorithm.
 
     python bench/algorithms.py population --members 18 --precision tf32 --seconds 2
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--precision", choices=("auto", "float32", "tf32", "mixed"))
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=3.0, help="timed work an algorithm, or length of a turn")
-    parser.add_argument("--cores", type=int, default=2, choices=(1, 2), help="1: compare processor time")
+    parser.add_argument("--cores", type=int, default=2, choices=(1, 2), help="1: compare CPU time")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--patience", type=float, default=60.0, help="seconds to wait for a quiet machine")
     parser.add_argument("--json", type=Path, help="also write the figures here")

@@ -1,4 +1,4 @@
-"""Steps a second and memory of discrete CQL on frames of Atari's size, as a population; d3rlpy's beside it if wanted.
+"""Steps per second and memory of discrete CQL on frames of Atari's size, as a population; d3rlpy's beside it if wanted.
 
     python bench/atari.py --members 12 --batch 32 64 --precision tf32 mixed --frames 1_000_000
     python bench/atari.py --members 1 12 --methods patches conv --seconds 3 --d3rlpy
@@ -73,7 +73,7 @@ def measure(chosen: Any, members: int, columns: int, data: Any, spec: Any, secon
 
 
 def measure_d3rlpy(batch: int, seconds: float) -> float:
-    """Updates a second of d3rlpy's DiscreteCQL, one learner, on the GPU if PyTorch sees one."""
+    """Updates per second of d3rlpy's DiscreteCQL, one learner, on the GPU if PyTorch sees one."""
     import d3rlpy
     import torch
 

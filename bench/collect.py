@@ -1,4 +1,4 @@
-"""Transitions a second: ours in batches, beside a plain Gymnasium loop with the same policy, in the same run.
+"""Transitions per second: ours in batches, beside a plain Gymnasium loop with the same policy, in the same run.
 
 python bench/collect.py --policy hopper_medium-v2.hdf5     (a D4RL file or an .npz policy; without one: uniform actions)
 python bench/collect.py --environment walker2d --transitions 100000 --seconds 20
@@ -28,7 +28,7 @@ from sapp.envs.policies import StochasticPolicy, UniformPolicy, load_policy
 
 
 def plain_loop(name: str, policy: StochasticPolicy, seconds: float) -> float:
-    """Transitions a second of one Gymnasium environment, stepped one by one."""
+    """Transitions per second of one Gymnasium environment, stepped one by one."""
     environment = gymnasium.make(environment_spec(name), disable_env_checker=True)
     rng = np.random.default_rng(0)
     rows: list[tuple] = []

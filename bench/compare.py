@@ -2,7 +2,7 @@
 
     python bench/compare.py
     python bench/compare.py --rounds 20 --json bench.json
-    python bench/compare.py --cores 1                   # processor time on one core: for a machine that is never idle
+    python bench/compare.py --cores 1                   # CPU time on one core: for a machine that is never idle
 
 d3rlpy gets an environment of its own (``.bench-venv``, made on first use). Every timed process keeps to the same two
 cores and they take turns. A turn counts only if other processes took less than a tenth of a core meanwhile: with other
@@ -28,7 +28,7 @@ from worker import SIZES, machine_seconds
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PEER_HOME = ROOT / ".bench-venv"
-PEER_PACKAGES = ["torch==2.13.0", "d3rlpy==2.8.1"]  # torch first: a processor-only build is enough, d3rlpy takes any
+PEER_PACKAGES = ["torch==2.13.0", "d3rlpy==2.8.1"]  # torch first: a CPU-only build is enough, d3rlpy takes any
 QUIET = 0.1
 TARGETS = {"speed": 1.2, "cost": 1.2, "import": 2.0, "help": 0.5}
 
@@ -78,7 +78,7 @@ class Worker:
         self.process.stdin.write(f"{task} {steps}\n")
         self.process.stdin.flush()
         answer = self._answer() | {"steps": steps}
-        if self.cores == 1:  # processor time does not see the others
+        if self.cores == 1:  # CPU time does not see the others
             answer |= {"seconds": answer["cpu"], "others": 0.0}
         return answer
 
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8, help="rounds of one turn each")
     parser.add_argument("--seconds", type=float, default=2.0, help="length of one turn")
     parser.add_argument("--patience", type=float, default=300.0, help="seconds to wait for a quiet machine")
-    parser.add_argument("--cores", type=int, default=2, choices=(1, 2), help="1: compare processor time")
+    parser.add_argument("--cores", type=int, default=2, choices=(1, 2), help="1: compare CPU time")
     parser.add_argument("--json", type=Path, help="also write the figures here")
     options = parser.parse_args()
     console = Console()
@@ -227,9 +227,9 @@ def main() -> None:
     console.print(table)
     console.print(
         f"{result['kept']} of {result['rounds']} rounds kept"
-        + ("; times are of the processor, not of the wall" if cores == 1 else "")
+        + ("; times are of the CPU, not of the wall" if cores == 1 else "")
         + ("" if result["quiet"] else ": the machine was busy, nothing here counts; repeat when it is idle")
-        + ("" if compiled.about["compiled"] else "; d3rlpy ignores compile_graph on processors (CUDA only)")
+        + ("" if compiled.about["compiled"] else "; d3rlpy ignores compile_graph on CPUs (CUDA only)")
     )
     if options.json:
         record = {

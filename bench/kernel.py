@@ -1,7 +1,7 @@
 """CQL's critic gradient by itself, plain against fused; the products and networks that ratio estimators could use;
 UWAC's dropout samples.
 
-python bench/kernel.py --members 54 --layers 2 3          # on a GPU; on processors the fused kernel is interpreted
+python bench/kernel.py --members 54 --layers 2 3          # on a GPU; on a CPU the fused kernel is interpreted
 python bench/kernel.py --products
 python bench/kernel.py --dropout --members 18
 """

@@ -13,7 +13,7 @@ from sapp.training.population import Population
 
 
 def measure(population: Population, phase: Phase, seconds: float, past: int = 0, even: int = 1) -> tuple[float, float]:
-    """Steps a second (all members make one at once) and the seconds of compiling.
+    """Steps per second (all members make one at once) and the seconds of compiling.
 
     Args:
         population: what learns.

@@ -4,12 +4,13 @@
     python bench/session.py ... --detach --wait 570 --collect results.tgz      # where a command must return early
 
 Several plans are one: their jobs follow each other. A plan is TOML: ``[[job]]`` tables with ``name``, ``command`` (a
-list of words), and if wanted ``at_most`` (seconds), ``beside`` (runs next to the following ones: data made by the
-processor), ``needs`` (names of jobs that must have succeeded; it waits for them, which holds up the following ones
-unless it is beside) and ``environment``. In words and values {python}, {out} (the folder of all jobs), {bench} and
-what ``--set`` names are filled in, and {seconds} or {minutes}: what the job may use. A job that is given less than
-``at_least`` seconds is left out. Its output is ``OUT/NAME.log``; one that overruns by 30 seconds is interrupted, then
-killed. ``OUT/session.log`` says what ran when. Called again with the same --out, finished jobs are not run again.
+list of words), and if wanted ``at_most`` (seconds), ``background`` (runs next to the following ones: data made by the
+CPU), ``needs`` (names of jobs that must have succeeded; it waits for them, which holds up the following ones
+unless it is in the background) and ``environment``. In words and values {python}, {out} (the folder of all jobs),
+{bench} and what ``--set`` names are filled in, and {seconds} or {minutes}: what the job may use. A job that is given
+less than ``at_least`` seconds is left out. Its output is ``OUT/NAME.log``; one that overruns by 30 seconds is
+interrupted, then killed. ``OUT/session.log`` says what ran when. Called again with the same --out, finished jobs are
+not run again.
 
 ``--detach`` starts the session in the background unless it runs already, ``--wait`` waits so long for its end, and
 ``--collect`` packs every small text file of OUT (no checkpoints, no data).
@@ -41,7 +42,7 @@ class Job:
     command: list[str]
     at_most: float = float("inf")
     at_least: float = 20.0
-    beside: bool = False
+    background: bool = False
     needs: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
@@ -85,13 +86,14 @@ class Session:
     def start_what_can(self, waiting: list[Job]) -> list[Job]:
         """Start jobs in their order, and return those that must wait longer.
 
-        One that runs beside others and waits for what it needs holds up nobody; any other holds up all that follow it.
+        One that runs in the background and waits for what it needs holds up nobody; any other holds up all that follow
+        it.
         """
         left_waiting: list[Job] = []
         for number, job in enumerate(waiting):
             needed = {name for name in job.needs if not self.done(name)}
             coming = needed & (self.running.keys() | {other.name for other in left_waiting})
-            if not job.beside and (coming or any(not running.job.beside for running in self.running.values())):
+            if not job.background and (coming or any(not running.job.background for running in self.running.values())):
                 return left_waiting + waiting[number:]
             if coming:
                 left_waiting.append(job)

@@ -34,7 +34,7 @@ SEEDS = {"pick": 1, "compare": 2, "confirm": 3}
 """Seeds of the three rounds of measuring: starts and noise of one are never seen by another."""
 
 SLACK = 3.0
-"""Points of score that a later expert may be worse than the best: less than what tells two snapshots apart."""
+"""Points of score that a later expert may be worse than the best: less than what distinguishes two snapshots."""
 
 
 class Choice(NamedTuple):

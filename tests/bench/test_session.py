@@ -32,7 +32,7 @@ def run(session: ModuleType, plan: str, out: Path, seconds: float) -> list[str]:
 PLAN = """
 [[job]]
 name = "data"
-beside = true
+background = true
 command = ["{python}", "-c", "import time; time.sleep(1.0); open('{out}/data.txt', 'w').write('here')"]
 
 [[job]]
@@ -94,12 +94,12 @@ def test_a_plan_cannot_need_what_comes_later(session: ModuleType, tmp_path: Path
         session.read_plans([file])
 
 
-def test_two_plans_are_one_and_what_waits_beside_holds_up_nobody(session: ModuleType, tmp_path: Path) -> None:
+def test_two_plans_are_one_and_a_waiting_background_job_holds_up_nobody(session: ModuleType, tmp_path: Path) -> None:
     first, second = tmp_path / "one.toml", tmp_path / "two.toml"
     sleep = """command = ["{python}", "-c", "import time; time.sleep(%s)"]\n"""
     first.write_text(
-        '[[job]]\nname = "log"\nbeside = true\n' + sleep % 1.5
-        + '[[job]]\nname = "train"\nbeside = true\nneeds = ["log"]\n' + sleep % 0.1
+        '[[job]]\nname = "log"\nbackground = true\n' + sleep % 1.5
+        + '[[job]]\nname = "train"\nbackground = true\nneeds = ["log"]\n' + sleep % 0.1
     )  # fmt: skip
     second.write_text('[[job]]\nname = "quick"\n' + sleep % 0.1 + '[[job]]\nname = "last"\n' + sleep % 2.5)
     jobs = session.read_plans([first, second])

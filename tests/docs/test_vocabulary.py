@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 UNIT = "state|cell|second|member|seed|step|run-step|batch|critic|row|game|layer|tile|dataset"
 COUNTED = (
-    "steps|run-steps|updates|transitions|frames|actions|draws|seeds|scores|µs|ms|GFLOP|bytes|kernels|masks|"
+    "steps|run-steps|updates|transitions|frames|actions|seeds|scores|µs|ms|GFLOP|bytes|kernels|masks|"
     "variants|episodes|penalty|[0-9]"
 )
 INSTEAD = {
@@ -40,7 +40,7 @@ ALLOWED = re.compile(
 """Contexts in which a word is meant as everybody means it."""
 WRONG = {name: re.compile(rf"(?<![\w`])(?:{name})(?![\w])", re.IGNORECASE) for name in INSTEAD}
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("studies/**/*.md"))]
-MODULES = sorted((ROOT / "sapp").rglob("*.py"))
+MODULES = [file for folder in ("sapp", "studies", "bench") for file in sorted((ROOT / folder).rglob("*.py"))]
 
 
 def texts(file: Path) -> Iterator[tuple[int, str]]:
