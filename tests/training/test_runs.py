@@ -261,7 +261,7 @@ def test_presets_are_taken_by_name(file: Path, tmp_path: Path) -> None:
     assert run.members == [MemberId("mine", "point", 0)]
     assert sapp.train("bc", file, out=tmp_path / "run", **options).members == [MemberId("bc", "point", 0)]
     for wrong, message in (
-        ("clq", r"algorithm 'clq' is unknown; did you mean 'cql'\?"),
+        ("clq", r"algorithm 'clq' is unknown \(did you mean 'cql'\?\)"),
         (CQL, "CQL is not an algorithm"),
         (["cql"], r"\['cql'\] is not an algorithm"),
     ):

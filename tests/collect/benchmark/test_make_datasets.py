@@ -19,6 +19,7 @@ from sapp.collect.benchmark import make as making
 from sapp.collect.benchmark import minari_files
 from sapp.collect.benchmark.make import load, make, standing
 from sapp.core.errors import SappError
+from sapp.core.locks import locked
 from sapp.data import save_npz
 from sapp.envs import make as make_environment
 
@@ -300,7 +301,7 @@ def test_a_root_that_is_a_file(root, capfd) -> None:
 def test_only_one_at_a_time(root, policies) -> None:
     partial = root / "sapp" / "hopper" / ".random-v0.partial"
     partial.mkdir(parents=True)
-    with making._only_one(partial), pytest.raises(SappError, match="another process is making"):
+    with locked(partial / ".lock", "taken"), pytest.raises(SappError, match="another process is making"):
         make("hopper-random", transitions=100)
 
 
