@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 UNIT = "state|cell|second|member|seed|step|run-step|batch|critic|row|game|layer|tile|dataset"
 COUNTED = (
     "steps|run-steps|updates|transitions|frames|actions|seeds|scores|µs|ms|GFLOP|bytes|kernels|masks|"
-    "variants|episodes|penalty|[0-9]"
+    "variants|episodes|penalty|visit|[0-9]"
 )
 INSTEAD = {
     rf"(?:{COUNTED}) an? (?:{UNIT})": "per",
