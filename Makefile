@@ -1,13 +1,16 @@
 # Every target makes .venv on first use (Python 3.11 or newer with its venv module is all it needs).
 PYTHON ?= python3
 WORKERS ?= 2
+FUZZ ?= 2000
+SEED ?= 1000
 BIN := .venv/bin
 
-.PHONY: help install demo test bench lint types clean
+.PHONY: help install demo test fuzz bench lint types clean
 
 help:
 	@echo "make demo     train CQL and SA-CQL on a small task and show the result"
 	@echo "make test     run the tests (WORKERS=$(WORKERS) processes)"
+	@echo "make fuzz     damage files of every format FUZZ=$(FUZZ) times each: read or refused, never a traceback"
 	@echo "make bench    speed and memory beside d3rlpy (which gets .bench-venv)"
 	@echo "make lint     ruff"
 	@echo "make types    mypy"
@@ -28,6 +31,9 @@ demo: .venv/.installed
 # A process that crashes ends the run, and its test is named: after a new one in its place xdist waits for ever.
 test: .venv/.installed
 	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart=0
+
+fuzz: .venv/.installed
+	SAPP_FUZZ_CASES=$(FUZZ) SAPP_FUZZ_SEED=$(SEED) $(BIN)/pytest tests/fuzz -rP --timeout 0
 
 bench: .venv/.installed
 	$(BIN)/python bench/compare.py

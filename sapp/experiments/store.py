@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from sapp.core import locks
+from sapp.core.decode import check_fits, shown
 from sapp.core.errors import SappError, one_line, printable
 from sapp.core.files import write_aside
+from sapp.runs.events import EventKind
 
 FORMAT = 3
 _MARK = 0x53415050  # "SAPP"
@@ -36,6 +38,15 @@ _KEYS = {
     "experiments": 2, "cells": 6, "runs": 1, "evaluations": 3, "metrics": 3, "events": 2,
 }  # fmt: skip
 """How many of a table's first columns are its key. Rows are kept in the order of their keys."""
+
+_TYPES: dict[str, Any] = dict.fromkeys(
+    ("position", "seed", "transitions", "episodes", "step", "episode", "updates", "number"), int
+) | {"return": float, "score": float | None, "environment": str | None, "physics": str | None}  # fmt: skip
+_JSON: dict[str, Any] = {
+    "algorithm": dict[str, Any], "phases": list[dict[str, Any]], "evaluation": dict[str, Any],
+    "parameters": dict[str, int], "versions": dict[str, str], "values": dict[str, float | None],
+}  # fmt: skip
+"""What columns hold; text, where nothing else is said."""
 
 Row = tuple[Any, ...]
 
@@ -122,7 +133,26 @@ class Store:
             found = self._db.execute(f"SELECT * FROM {table} ORDER BY {key}").fetchall()
         except sqlite3.Error as error:
             raise SappError(f"{self.path}: cannot read ({error}); restore it or run the experiment again") from None
-        return [dict(zip(TABLES[table], row, strict=True)) for row in found]
+        rows = [dict(zip(TABLES[table], row, strict=True)) for row in found]
+        for row in rows:
+            self._check_row(table, row)
+        return rows
+
+    def _check_row(self, table: str, row: Mapping[str, Any]) -> None:
+        """Refuse a row whose values are not of the types that are written; JSON is read to know."""
+        for name, value in row.items():
+            where = f"{self.path}: {table}: {name!r}"
+            if name in _JSON:
+                try:
+                    check_fits(json.loads(value), _JSON[name], where)
+                except (TypeError, ValueError, RecursionError):
+                    raise SappError(f"{where} is {shown(value)}, not JSON; restore the store") from None
+            else:
+                check_fits(value, _TYPES.get(name, str), where)
+                if isinstance(value, str) and not value.isprintable():
+                    raise SappError(f"{where} is {shown(value)}: it holds control characters; restore the store")
+        if table == "events" and row["kind"] not in set(EventKind):
+            raise SappError(f"{self.path}: events: 'kind' is {shown(row['kind'])}; restore the store")
 
     @property
     def timings_path(self) -> Path:

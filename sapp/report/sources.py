@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sapp.core.decode import check_fits, decode
 from sapp.core.errors import SappError
 from sapp.data.normalised_scores import base_name, normalized_score
 from sapp.experiments.store import Store
@@ -17,7 +20,9 @@ from sapp.report.records import Experiment, Member, Played, dataset_order, told_
 from sapp.runs import metric_tables as tables
 from sapp.runs.events import Event, EventKind
 from sapp.runs.members import MemberId
-from sapp.runs.plan import check_format
+from sapp.runs.phases import Phase
+from sapp.runs.plan import check_format, stamps_of
+from sapp.runs.problem import problem
 
 SCORE_COLUMNS = ("method", "dataset", "seed", "step", "returns")
 
@@ -59,6 +64,8 @@ def from_store(path: Path) -> list[Experiment]:
     with Store(path) as store:
         rows = {name: store.rows(name) for name in ("experiments", "cells", "runs", "evaluations", "metrics", "events")}
         timings = _csv(store.timings_path)
+    if missing := {cell["run"] for cell in rows["cells"]} - {row["run"] for row in rows["runs"]}:
+        raise SappError(f"{path}: has no run {min(missing)!r}, which a cell names; restore it, or run it again")
     evaluations: dict[str, dict[int, list[tuple[int, float, float | None]]]] = {}
     for row in rows["evaluations"]:
         by_step = evaluations.setdefault(row["run"], {})
@@ -142,13 +149,26 @@ def _members(folder: Path, label: str) -> list[Member]:
     file = folder / "config.json"
     try:
         config = json.loads(file.read_text(encoding="utf-8"))
+        check_fits(config, dict[str, Any], "its content")
         check_format(file, config)
-        before = sum(phase["steps"] for phase in config["phases"][:-1])
-        problems = [config["problems"][m["dataset"]] for m in config["members"]]
+        for part in ("members", "problems", "phases"):
+            check_fits(config[part], list[dict[str, Any]], part)
+        phases = [decode(Phase, each, "a phase") for each in config["phases"]]
+        known = [asdict(problem(each, f"dataset {number}")) for number, each in enumerate(config["problems"])]
+        for each in config["members"]:
+            for name, kind in {"name": str, "dataset": int, "seed": int, "algorithm": dict[str, Any]}.items():
+                check_fits(each[name], kind, f"a member's {name!r}")
+            if not 0 <= each["dataset"] < len(known):
+                raise IndexError(f"dataset {each['dataset']}")
+        check_fits(config.get("eval_seed"), int, "'eval_seed'")
+        before = sum(phase.steps for phase in phases[:-1])
+        problems = [known[m["dataset"]] for m in config["members"]]
         ids = [MemberId(m["name"], p["name"], m["seed"]) for m, p in zip(config["members"], problems, strict=True)]
         algorithms = [m["algorithm"] for m in config["members"]]
-        facts = {"phases": config["phases"], "versions": config.get("versions", {})}
-    except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+        facts = {"phases": config["phases"], "versions": stamps_of(config)}
+    except SappError as error:
+        raise SappError(str(error) if str(file) in str(error) else f"{file}: {error}; restore it") from None
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise SappError(f"{file}: not a run's configuration ({type(error).__name__}: {error})") from None
     log = folder / "evaluations.csv"
     stamp = log.stat().st_mtime if log.is_file() else 0.0
@@ -158,8 +178,7 @@ def _members(folder: Path, label: str) -> list[Member]:
     for row in _rows(log):
         step = int(row["step"]) - before
         if step > 0:
-            returns = [float(value) for value in row["returns"].split(";")]
-            evaluations.setdefault(MemberId.of(row), {})[step] = returns
+            evaluations.setdefault(MemberId.of(row), {})[step] = _returns(row, log)
     for row in _rows(folder / "metrics.csv"):
         own = metrics.setdefault(MemberId.of(row), {})
         for name, value in row.items():
@@ -168,18 +187,29 @@ def _members(folder: Path, label: str) -> list[Member]:
     for event in map(Event.of, _rows(folder / "events.csv")):
         events.setdefault(event.member, []).append((event.step - before, event.kind))
     found = []
-    for each, problem, algorithm in zip(ids, problems, algorithms, strict=True):
-        task = base_name(problem.get("environment") or "") or base_name(problem["name"])
+    for each, own, algorithm in zip(ids, problems, algorithms, strict=True):
+        task = base_name(own.get("environment") or "") or base_name(own["name"])
         own_facts = {
-            key: problem.get(key) for key in ("fingerprint", "environment", "physics", "transitions", "episodes")
+            key: own.get(key) for key in ("fingerprint", "environment", "physics", "transitions", "episodes")
         }
         played = {step: _played(task, returns) for step, returns in evaluations.get(each, {}).items()}
         unit = "score" if task else "return"
-        starts = config.get("eval_seed"), problem.get("physics")
+        starts = config.get("eval_seed"), own.get("physics")
         found.append(
             Member(each.algorithm, each.dataset, each.seed, f"{label}: {each}", unit, played, starts,
                    metrics.get(each, {}), events.get(each, []), algorithm, facts | own_facts, stamp)
         )  # fmt: skip
+    return found
+
+
+def _returns(row: Mapping[str, str], path: Path) -> list[float]:
+    """The episodes of a row of evaluations.csv."""
+    try:
+        found = [float(value) for value in row["returns"].split(";")]
+    except (KeyError, ValueError):
+        found = [math.nan]
+    if not np.isfinite(found).all():
+        raise SappError(f"{path}, step {row['step']}: 'returns' must be numbers joined by ;; restore the file")
     return found
 
 

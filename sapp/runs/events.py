@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from sapp.core.errors import SappError
 from sapp.runs.members import ID_COLUMNS, MemberId
 
 
@@ -71,7 +72,10 @@ class Event:
     @classmethod
     def of(cls, row: Mapping[str, str]) -> Event:
         """Read a row of events.csv back."""
-        return cls(int(row["step"]), MemberId.of(row), EventKind(row["kind"]))
+        kind = row.get("kind")
+        if kind not in set(EventKind):
+            raise SappError(f"events.csv: 'kind' is {kind!r}; it must be one of {', '.join(EventKind)}")
+        return cls(int(row["step"]), MemberId.of(row), EventKind(kind))
 
 
 def healths(events: Iterable[Event]) -> dict[MemberId, RatioHealth]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from sapp.algorithms import Algorithm
+from sapp.core.errors import SappError
 
 
 @dataclass(frozen=True, order=True)
@@ -30,7 +31,10 @@ class MemberId:
     @classmethod
     def of(cls, row: Mapping[str, str]) -> MemberId:
         """The member that a row of a table is about."""
-        return cls(row["algorithm"], row["dataset"], int(row["seed"]))
+        try:
+            return cls(row["algorithm"], row["dataset"], int(row["seed"]))
+        except KeyError as error:
+            raise SappError(f"a table of the run has no column {error}; restore the file") from None
 
 
 ID_COLUMNS = tuple(field.name for field in fields(MemberId))

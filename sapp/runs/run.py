@@ -258,7 +258,10 @@ class Run:
         The best is chosen by the very episodes that it reports, so it flatters; the final one does not.
         """
         by_member: dict[MemberId, list[tuple[int, float]]] = {}
-        for row in self.evaluations():
+        rows = self.evaluations()
+        if "" in tables.column(rows, "return_mean", self.path / EVALUATIONS):
+            raise SappError(f"{self.path / EVALUATIONS}: a row has no 'return_mean'; restore the file")
+        for row in rows:
             by_member.setdefault(MemberId.of(row), []).append((int(row["step"]), float(row["return_mean"])))
         found = []
         for member in self.members:

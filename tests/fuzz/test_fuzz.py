@@ -1,0 +1,271 @@
+"""Damaged files, by seed: each is read, or refused in one SappError; nothing else is ever raised.
+
+A few dozen cases per format here; ``make fuzz`` runs thousands (SAPP_FUZZ_CASES per format, SAPP_FUZZ_SEED the first).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import mutators
+import numpy as np
+import pytest
+from mutators import Rng
+
+from sapp.core.errors import SappError
+from sapp.data import load
+from sapp.experiments.store import Results, Store, text
+from sapp.report import report
+from sapp.runs.run import Run
+from sapp.training.train import resume
+
+CASES, FIRST = int(os.environ.get("SAPP_FUZZ_CASES", "40")), int(os.environ.get("SAPP_FUZZ_SEED", "0"))
+Damage = Callable[[Path, Rng], Callable[[], object]]
+"""Makes a damaged file in an empty folder; returns what reads it."""
+
+
+@pytest.fixture(scope="module")
+def run(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with its finishing checkpoint, to be damaged."""
+    return Path(shutil.copytree(trained, tmp_path_factory.mktemp("fuzz") / "run"))
+
+
+@pytest.fixture(scope="module")
+def store(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of two runs."""
+    file = tmp_path_factory.mktemp("fuzz") / "r.sqlite"
+    config = json.loads((run / "config.json").read_text())
+    algorithm, phases = text(config["members"][0]["algorithm"]), text(config["phases"])
+    runs, cells, played, metrics, events = [], [], [], [], []
+    for seed, variant in enumerate(("CQL", "SA-CQL")):
+        key = f"run{seed}"
+        runs.append((key, "point", "f" * 64, "point", None, 100, 10, algorithm, seed, phases, text({"episodes": 2}),
+                     text({}), text({"jax": "1"})))  # fmt: skip
+        cells.append(("table1", "smoke", "point", seed, variant, 0, key))
+        played += [(key, step, episode, step, 1.0 + episode, 50.0) for step in (10, 20) for episode in range(2)]
+        metrics += [(key, step, "train", text({"loss/td": 0.5, "weights/mean": 1.0})) for step in (10, 20)]
+        events.append((key, 0, 10, "ratio-unreliable"))
+    with Store(file, create=True) as made:
+        made.add(Results({
+            "experiments": [("table1", "smoke", "Table", "Which?", "SA-CQL")], "cells": cells, "runs": runs,
+            "evaluations": played, "metrics": metrics, "events": events,
+        }))  # fmt: skip
+    return file
+
+
+def arrays() -> dict[str, np.ndarray]:
+    """A small log."""
+    rng, rows = np.random.default_rng(0), 40
+    done = np.arange(rows) % 10 == 9
+    return {"observations": rng.normal(size=(rows, 3)).astype("f4"), "rewards": rng.normal(size=rows).astype("f4"),
+            "actions": rng.uniform(-1, 1, (rows, 1)).astype("f4"), "terminals": done,
+            "episode": np.arange(rows) // 10}  # fmt: skip
+
+
+def csv() -> str:
+    """The same as text."""
+    log = arrays()
+    names = [*(f"observation_{i}" for i in range(3)), "action", "reward", "terminal", "episode"]
+    columns = np.column_stack([log["observations"], log["actions"], log["rewards"], log["terminals"], log["episode"]])
+    return "\n".join([",".join(names), *(",".join(f"{value:g}" for value in row) for row in columns)]) + "\n"
+
+
+def own_run(folder: Path, run: Path) -> Path:
+    return Path(shutil.copytree(run, folder / "run"))
+
+
+def opened(folder: Path) -> None:
+    found = Run(folder)
+    found.restore()
+    found.metrics()
+    found.events()
+    found.final_and_best()
+
+
+def configuration(run: Path) -> Damage:
+    def damage(folder: Path, rng: Rng) -> Callable[[], object]:
+        own = own_run(folder, run)
+        file = own / "config.json"
+        if rng.random() < 0.2:
+            file.write_bytes(mutators.damaged_bytes(file.read_bytes(), rng))
+        else:
+            file.write_text(json.dumps(mutators.damaged_json(json.loads(file.read_text()), rng)))
+        return lambda: opened(own)
+
+    return damage
+
+
+def reported_configuration(run: Path) -> Damage:
+    def damage(folder: Path, rng: Rng) -> Callable[[], object]:
+        configuration(run)(folder, rng)
+        return lambda: report([folder / "run"], folder / "r.html")
+
+    return damage
+
+
+def tables(run: Path) -> Damage:
+    def damage(folder: Path, rng: Rng) -> Callable[[], object]:
+        own = own_run(folder, run)
+        file = own / ("metrics.csv", "evaluations.csv", "events.csv")[int(rng.integers(3))]
+        file.write_bytes(mutators.damaged_text(file.read_text(), rng))
+
+        def read() -> None:
+            with contextlib.suppress(SappError):
+                opened(own)
+            report([own], folder / "r.html")
+
+        return read
+
+    return damage
+
+
+def resumed_tables(run: Path) -> Damage:
+    def damage(folder: Path, rng: Rng) -> Callable[[], object]:
+        tables(run)(folder, rng)
+        own = folder / "run"
+        found = Run(own)
+        for step, file in found.checkpoints.items():
+            if step == found.total_steps:
+                file.unlink()
+        return lambda: resume(own, progress=False)
+
+    return damage
+
+
+def checkpoint(run: Path) -> Damage:
+    def damage(folder: Path, rng: Rng) -> Callable[[], object]:
+        own = own_run(folder, run)
+        file = max(Run(own).checkpoints.values())
+        file.write_bytes(mutators.damaged_bytes(file.read_bytes(), rng))
+        return lambda: opened(own)
+
+    return damage
+
+
+def stored(store: Path) -> Damage:
+    def damage(folder: Path, rng: Rng) -> Callable[[], object]:
+        own = Path(shutil.copy(store, folder / "r.sqlite"))
+        if rng.random() < 0.3:
+            own.write_bytes(mutators.damaged_bytes(own.read_bytes(), rng))
+        else:
+            mutators.damage_store(own, rng)
+        return lambda: report([own], folder / "r.html")
+
+    return damage
+
+
+def npz(folder: Path, rng: Rng) -> Callable[[], object]:
+    file = folder / "log.npz"
+    np.savez(file, **mutators.damaged_arrays(arrays(), rng))
+    if rng.random() < 0.3:
+        file.write_bytes(mutators.damaged_bytes(file.read_bytes(), rng))
+    return lambda: load(file)
+
+
+def hdf5(folder: Path, rng: Rng) -> Callable[[], object]:
+    import h5py
+
+    file = folder / "log.hdf5"
+    with h5py.File(file, "w") as out:
+        for key, value in mutators.damaged_arrays(arrays(), rng).items():
+            out[key] = value if value.dtype.kind not in "UM" else np.zeros(value.shape, "S2")
+    if rng.random() < 0.5:
+        file.write_bytes(mutators.damaged_bytes(file.read_bytes(), rng))
+    return lambda: load(file)
+
+
+def text_table(folder: Path, rng: Rng) -> Callable[[], object]:
+    file = folder / "log.csv"
+    file.write_bytes(mutators.damaged_text(csv(), rng))
+    return lambda: load(file)
+
+
+def parquet(folder: Path, rng: Rng) -> Callable[[], object]:
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    file = folder / "log.parquet"
+    found = mutators.damaged_arrays(arrays(), rng)
+    columns = {key: pa.array(list(value) if value.ndim > 1 else value.tolist()) for key, value in found.items()
+               if value.dtype.kind not in "cM" and value.ndim in (1, 2)}  # fmt: skip
+    rows = min(map(len, columns.values()), default=0)
+    pyarrow.parquet.write_table(pa.table({key: value[:rows] for key, value in columns.items()}), file)
+    if rng.random() < 0.5:
+        file.write_bytes(mutators.damaged_bytes(file.read_bytes(), rng))
+    return lambda: load(file)
+
+
+TOML = """observation = ["observation_0", "observation_1", "observation_2"]
+action = "action"
+reward = "reward"
+terminal = "terminal"
+episode = "episode"
+ignore = ["nothing"]
+last_step = "end"
+action_low = -2.0
+max_episode_steps = 10
+"""
+
+
+def toml(folder: Path, rng: Rng) -> Callable[[], object]:
+    file = folder / "map.toml"
+    (folder / "log.csv").write_text(csv())
+    if rng.random() < 0.3:
+        file.write_bytes(mutators.damaged_bytes(TOML.encode(), rng))
+    else:
+        content = mutators.damaged_json(tomllib.loads(TOML), rng)
+        pairs = content.items() if isinstance(content, dict) else [("x", content)]
+        file.write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in pairs), errors="replace")
+    return lambda: load(folder / "log.csv", columns=file)
+
+
+FORMATS: dict[str, tuple[str, Callable[..., object]]] = {
+    "config.json opened": ("run", configuration),
+    "config.json reported": ("run", reported_configuration),
+    "tables reported": ("run", tables),
+    "tables resumed": ("run", resumed_tables),
+    "checkpoints": ("run", checkpoint),
+    "stores": ("store", stored),
+    "npz": ("", npz),
+    "hdf5": ("", hdf5),
+    "csv": ("", text_table),
+    "parquet": ("", parquet),
+    "toml": ("", toml),
+}
+SLOW = {"tables resumed": 10, "config.json opened": 3}
+"""One case of these costs as much as so many of the others."""
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_damaged_files_are_read_or_refused(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    fixture, made = FORMATS[name]
+    damage: Damage = made(request.getfixturevalue(fixture)) if fixture else made  # type: ignore[assignment]
+    wrong: dict[str, list[int]] = {}
+    counts = {"read": 0, "refused": 0}
+    for seed in range(FIRST, FIRST + max(1, CASES // SLOW.get(name, 1))):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        read = damage(folder, np.random.default_rng((seed, len(name))))
+        try:
+            read()
+            counts["read"] += 1
+        except SappError as error:
+            counts["refused"] += 1
+            if "\n" in str(error) or not str(error).strip():
+                wrong.setdefault(f"more than one line: {error!r}", []).append(seed)
+        except Exception as error:
+            trace = error.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            place = "" if trace is None else f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+            wrong.setdefault(f"{type(error).__name__} at {place}: {str(error)[:100]}", []).append(seed)
+        assert not [each for each in folder.rglob("*") if each.name.endswith(".tmp")]
+        shutil.rmtree(folder)
+    print(f"{name}: {counts}")
+    assert wrong == {}
