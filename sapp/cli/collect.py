@@ -17,7 +17,7 @@ from sapp.core.seeds import parse_seeds
 if TYPE_CHECKING:
     from sapp.collect.online_dqn import DQNRun
 
-Place = tuple[str, int, Path | None]
+Wanted = tuple[str, int, Path | None]
 """An environment, a seed and the folder of its run."""
 
 _COLLECT = """Train SAC online and keep what offline learning needs: policy snapshots and the true replay buffer.
@@ -123,13 +123,13 @@ def collect(
             "steps": whole_number("--steps", steps), "rows": rows or 64,
             "epsilon": None if epsilon is None else _chances(epsilon),
         }  # fmt: skip
-        places = _runs(environments, parse_seeds(seeds), out)
+        wanted = _runs(environments, parse_seeds(seeds), out)
         if any(is_frames(name) for name in environments):
             if minari is not None:
                 raise SappError("--minari is for environments whose observations are vectors")
-            _play_given(places, policy, given | {"temperature": temperature, "threads": threads}, quiet)
+            _play_given(wanted, policy, given | {"temperature": temperature, "threads": threads}, quiet)
         else:
-            _record_given(places, policy, given | {"max_episode_steps": limit}, minari, quiet)
+            _record_given(wanted, policy, given | {"max_episode_steps": limit}, minari, quiet)
         return
     if minari is not None:
         raise SappError("--minari is for what a given policy plays: add --policy, such as --policy uniform")
@@ -196,7 +196,7 @@ def collect(
     print(f"Run: {run.path}")
 
 
-def _runs(environments: Sequence[str], seeds: int | Sequence[int], out: Path | None) -> list[Place]:
+def _runs(environments: Sequence[str], seeds: int | Sequence[int], out: Path | None) -> list[Wanted]:
     """Game by game and seed by seed; where there are several, each has a folder of its own in ``out``."""
     numbers = range(seeds) if isinstance(seeds, int) else seeds
     several = len(environments) * len(numbers) > 1
@@ -208,14 +208,14 @@ def _runs(environments: Sequence[str], seeds: int | Sequence[int], out: Path | N
 
 
 def _collect_dqn(
-    places: Sequence[Place], changes: dict[str, Any], options: dict[str, Any], episodes: int, quiet: bool
+    wanted: Sequence[Wanted], changes: dict[str, Any], options: dict[str, Any], episodes: int, quiet: bool
 ) -> None:
     """``sapp.collect.online_dqn.train(environment, ...)`` for each environment and seed."""
     from sapp.algorithms.config import override
     from sapp.collect import online_dqn as dqn
 
     algorithm = override(dqn.dopamine_dqn(), changes)
-    for environment, seed, folder in places:
+    for environment, seed, folder in wanted:
         run = dqn.train(environment, algorithm=algorithm, seed=seed, out=folder, **options)
         _print_dqn(run, 0 if quiet else episodes)
 
@@ -242,17 +242,17 @@ def _print_dqn(run: DQNRun, episodes: int) -> None:
     print(f"Run: {run.path}")
 
 
-def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], quiet: bool) -> None:
+def _play_given(wanted: Sequence[Wanted], policy: Path, options: dict[str, Any], quiet: bool) -> None:
     """``sapp.collect.given.log_given(environment, policy, ...)`` for each environment and seed."""
     from sapp.collect.given import log_given
     from sapp.envs import is_frames
     from sapp.runs.progress import Silent, Terminal
 
-    if other := [environment for environment, *_ in places if not is_frames(environment)]:
-        raise SappError(f"{other[0]} has no frames and {places[0][0]} may: record them one by one")
+    if other := [environment for environment, *_ in wanted if not is_frames(environment)]:
+        raise SappError(f"{other[0]} has no frames and {wanted[0][0]} may: record them one by one")
     options["epsilon"] = 0.01 if options["epsilon"] is None else options["epsilon"]
     steps = options["steps"]
-    for environment, seed, folder in places:
+    for environment, seed, folder in wanted:
         with Silent() if quiet else Terminal(steps, 1) as view:
 
             def show(step: int, view: Any = view) -> None:
@@ -263,7 +263,7 @@ def _play_given(places: Sequence[Place], policy: Path, options: dict[str, Any], 
 
 
 def _record_given(
-    places: Sequence[Place], policy: Path, options: dict[str, Any], minari: str | None, quiet: bool
+    wanted: Sequence[Wanted], policy: Path, options: dict[str, Any], minari: str | None, quiet: bool
 ) -> None:
     """``sapp.collect.given_vectors.record(environment, policy, ...)`` per environment and seed, to a file or Minari."""
     from sapp.collect.given_vectors import record
@@ -272,13 +272,13 @@ def _record_given(
     from sapp.data.loaders.arrays import check_target
     from sapp.runs.folders import new_folder
 
-    if minari is not None and len(places) > 1:
+    if minari is not None and len(wanted) > 1:
         raise SappError("--minari names one dataset: give one environment and one seed")
     options["epsilon"] = options["epsilon"] or 0.0
-    for _, _, folder in places:
+    for _, _, folder in wanted:
         if folder is not None:
             check_target(folder / "data.npz")
-    for environment, seed, folder in places:
+    for environment, seed, folder in wanted:
         data = record(environment, policy, seed=seed, name=f"{environment}-{policy.name}", **options)
         if minari is not None:
             print(f"Data: {save_minari(data, minari)}")

@@ -171,25 +171,25 @@ def train(
             raise SappError(f"{name} is {value}: it must be at least 1")
     if capacity < rows * (stack + 2):
         raise SappError(f"capacity is {capacity}: {rows} environments need at least {rows * (stack + 2)}")
-    place = make_frames(environment, threads) if isinstance(environment, str) else environment
+    env = make_frames(environment, threads) if isinstance(environment, str) else environment
     if out is not None:
         _check_folder(Path(out))
     chosen = algorithm or dopamine_dqn()
     schedule = exploration or Exploration()
     config: dict[str, Any] = {
-        "kind": KIND, "environment": place.name, "seed": seed, "steps": steps, "rows": rows,
-        "capacity": capacity, "update_period": update_period, "frame": [stack, *place.frame_shape],
-        "num_actions": place.num_actions, "exploration": vars(schedule), "algorithm": configuration.describe(chosen),
+        "kind": KIND, "environment": env.name, "seed": seed, "steps": steps, "rows": rows,
+        "capacity": capacity, "update_period": update_period, "frame": [stack, *env.frame_shape],
+        "num_actions": env.num_actions, "exploration": vars(schedule), "algorithm": configuration.describe(chosen),
         "log_every": log_every, "checkpoint_every": checkpoint_every, "shard_rows": shard_rows, "versions": versions(),
     }  # fmt: skip
-    with claimed(out, f"dqn-{place.name.replace('/', '-')}", ()) as folder:  # what was logged is kept, whatever happens
+    with claimed(out, f"dqn-{env.name.replace('/', '-')}", ()) as folder:  # what was logged is kept, whatever happens
         _check_folder(folder)
         try:
             (folder / CHECKPOINTS).mkdir(exist_ok=True)
         except OSError as error:
             raise SappError(f"{folder}: cannot write there ({error.strerror}); choose another --out") from None
         write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
-        return _go(DQNRun(folder), place, time_limit, progress)
+        return _go(DQNRun(folder), env, time_limit, progress)
 
 
 def resume(
@@ -207,32 +207,32 @@ def resume(
     run = DQNRun(path)
     if run.finished:
         return run
-    place = environment if environment is not None else make_frames(run.config["environment"], threads)
+    env = environment if environment is not None else make_frames(run.config["environment"], threads)
     for line in check_settings(run.path, run.config["versions"]):
         print(line, file=sys.stderr)
     own = run.config["frame"][1:], run.config["num_actions"]
-    if own != (list(place.frame_shape), place.num_actions):
-        raise SappError(f"{path}: was collected in another environment than {place.name} is")
+    if own != (list(env.frame_shape), env.num_actions):
+        raise SappError(f"{path}: was collected in another environment than {env.name} is")
     with locked(run.path):
-        return _go(run, place, time_limit, progress)
+        return _go(run, env, time_limit, progress)
 
 
-def _go(run: DQNRun, place: FrameEnvironment, time_limit: float | None, progress: bool) -> DQNRun:
+def _go(run: DQNRun, env: FrameEnvironment, time_limit: float | None, progress: bool) -> DQNRun:
     """From the newest checkpoint to the end, or until it is to stop."""
     folder, config = run.path, run.config
     for each in (folder, folder / CHECKPOINTS, folder / LOGS):
         remove_leftovers(each)
-    name = f"{place.name.removeprefix('ALE/').removesuffix('-v5').lower()}-dqn-{config['seed']}"
+    name = f"{env.name.removeprefix('ALE/').removesuffix('-v5').lower()}-dqn-{config['seed']}"
     untold = "steps_taken", "log_every", "checkpoint_every", "shard_rows", "versions"
     told = {key: config[key] for key in config if key not in untold}
     deadline = None if time_limit is None else time.monotonic() + time_limit
-    loop = _Loop(run, place)
+    loop = _Loop(run, env)
     view: Progress = Terminal(int(config["steps"]), 1) if progress else Silent()
     with (
         stop_requests(deadline) as requested,
         loop.actions,
         FramesLog(
-            folder / LOGS, place, loop.rows, stack=config["frame"][0], shard_rows=config["shard_rows"], name=name,
+            folder / LOGS, env, loop.rows, stack=config["frame"][0], shard_rows=config["shard_rows"], name=name,
             threads=4, provenance={"agent": "online DQN", **told}, again=True,
         ) as log,
         view,
@@ -299,17 +299,17 @@ def _check_folder(folder: Path) -> None:
 class _Loop:
     """The state of training between two rounds."""
 
-    def __init__(self, run: DQNRun, place: FrameEnvironment) -> None:
+    def __init__(self, run: DQNRun, env: FrameEnvironment) -> None:
         config = self.config = run.config
-        self.run, self.place, self.schedule = run, place, Exploration(**config["exploration"])
+        self.run, self.env, self.schedule = run, env, Exploration(**config["exploration"])
         self.table = Table(run.path / METRICS, COLUMNS)
         self.rows, stack = int(config["rows"]), int(config["frame"][0])
         self.algorithm: DQN = configuration.build(config["algorithm"])
         self.key = jax.random.PRNGKey(int(config["seed"]))
-        spec = Spec.of_frames(config["frame"], place.num_actions)
+        spec = Spec.of_frames(config["frame"], env.num_actions)
         self.state = _init(self.algorithm, self.key, spec)
         rounds = int(config["capacity"]) // self.rows
-        self.ring = FrameRing.empty(rounds, self.rows, place.frame_shape, stack)
+        self.ring = FrameRing.empty(rounds, self.rows, env.frame_shape, stack)
         self.step, self.updates, self.saved, self._played, self._expected = 0, 0, 0, 0, 0
         self.metrics: dict[str, Any] = {}
         self.ended: list[tuple[float, int]] = []
@@ -337,7 +337,7 @@ class _Loop:
     def go(self, log: FramesLog, view: Progress) -> Iterator[None]:
         """To the end, one round after the other."""
         began = time.monotonic() - self._before
-        frames = self.place.reset(self.rows, int(self.config["seed"]))
+        frames = self.env.reset(self.rows, int(self.config["seed"]))
         age, total = np.zeros(self.rows, np.int32), np.zeros(self.rows)
         last = None
         resumed = len(self.actions.past)
@@ -353,18 +353,18 @@ class _Loop:
                 self._learn(number)
                 action = np.asarray(chosen)  # there as soon as it was chosen: the updates come after
                 self.actions.add(action)
-            following, reward, terminal = self.place.step(action)
-            over = terminal | self.place.truncated
-            log.add(frames, action, reward, terminal, self.place.truncated, self.place.gain)
+            following, reward, terminal = self.env.step(action)
+            over = terminal | self.env.truncated
+            log.add(frames, action, reward, terminal, self.env.truncated, self.env.gain)
             self._played = zlib.crc32(over.tobytes(), zlib.crc32(reward.tobytes(), self._played))
-            total += self.place.gain
+            total += self.env.gain
             age += 1
-            last = (action, reward, terminal, self.place.truncated.copy())
+            last = (action, reward, terminal, self.env.truncated.copy())
             frames = following.copy()
             if over.any():
                 again = np.flatnonzero(over)
                 self.ended += [(float(total[row]), int(age[row])) for row in again]
-                frames[again] = self.place.restart(again)
+                frames[again] = self.env.restart(again)
                 age[again], total[again] = 0, 0.0
             self.step += self.rows
             self._after_round(number + 1 - resumed, time.monotonic() - began, epsilon, view)
@@ -380,7 +380,7 @@ class _Loop:
             self.ended = []
         if new == 0 and self._played != self._expected:
             raise SappError(
-                f"{self.run.path}: {self.place.name} plays other games than when the run began (another version of the "
+                f"{self.run.path}: {self.env.name} plays other games than when the run began (another version of the "
                 "emulator?); resume it where it was begun, or start anew"
             )
         if new > 0 and self._crossed("checkpoint_every"):

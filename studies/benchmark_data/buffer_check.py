@@ -57,9 +57,9 @@ def compare_replay(
             end = training.steps[training.medium if quality == "medium-replay" else training.expert]
             true = run.buffer(environment, int(card["seed"]), end)
             segments = recipe(name, transitions, training)
-            place = run.environment(environment)
+            env = run.environment(environment)
             parts = [
-                collect(behaviour(policy, policies, place), place, count, segment_seed(seed, policy), name=policy)
+                collect(behaviour(policy, policies, env), env, count, segment_seed(seed, policy), name=policy)
                 for policy, count in segments
             ]
             made = concatenate(parts, name=name.text)

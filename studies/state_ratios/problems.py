@@ -228,18 +228,18 @@ class Trace:
         )
 
 
-Place = System | str
+Simulated = System | str
 """A system on the device, or the name of an environment that ``sapp.envs.make`` makes."""
 
 
 def simulate(
-    place: Place, policy: Any, copies: int, steps: int, seed: int, burn: int = 0, discount: float | None = None
+    env: Simulated, policy: Any, copies: int, steps: int, seed: int, burn: int = 0, discount: float | None = None
 ) -> Trace:
     """Steps of many copies after ``burn`` that are not kept; each restarts at terminals and, with a discount, with
     probability 1−γ at every step, else at the time limit."""
-    if isinstance(place, str):
-        return _on_host(place, policy, copies, steps, seed, burn, discount)
-    kept = _on_device(place, policy, copies, burn + steps, jax.random.PRNGKey(seed), discount)
+    if isinstance(env, str):
+        return _on_host(env, policy, copies, steps, seed, burn, discount)
+    kept = _on_device(env, policy, copies, burn + steps, jax.random.PRNGKey(seed), discount)
     return Trace(*(np.asarray(each)[burn:] for each in kept))
 
 
@@ -302,10 +302,10 @@ def _on_host(name: str, policy: Any, copies: int, steps: int, seed: int, burn: i
 
 @dataclass(frozen=True)
 class Problem:
-    """A place, its behaviour and direction, and what is known exactly: cells of the state space, or the ratio."""
+    """A system, its behaviour and direction, and what is known exactly: cells of the state space, or the ratio."""
 
     name: str
-    place: Place
+    env: Simulated
     behaviour: Any
     direction: np.ndarray
     cells: Callable[[np.ndarray], np.ndarray] | None = None

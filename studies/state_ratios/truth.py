@@ -83,21 +83,21 @@ class Ground:
 
 def ground(problem: Problem, shifts: Sequence[float], scale: Scale) -> Ground:
     """Record the data and sample the truth."""
-    data = simulate(problem.place, problem.logging(), scale.copies, scale.record, seed=0).dataset(problem.name)
+    data = simulate(problem.env, problem.logging(), scale.copies, scale.record, seed=0).dataset(problem.name)
     rows = np.random.default_rng(0).permutation(len(data))[: scale.rows]
     # on the host as many samples from fewer copies: burning in costs most there
-    host = isinstance(problem.place, str)
+    host = isinstance(problem.env, str)
     copies = min(scale.truth_copies, 2 * scale.copies) if host else scale.truth_copies
     steps = scale.truth_copies * scale.truth_steps // copies
     # the data's distribution from more samples than the data are: their own counts are noise where the ratio is nearly
     # flat
-    trace = simulate(problem.place, problem.logging(), 2 * copies if host else copies, scale.record, seed=1000)
+    trace = simulate(problem.env, problem.logging(), 2 * copies if host else copies, scale.record, seed=1000)
     many = _shuffled(trace.observation, 1000)
     truth = {}
     for number, shift in enumerate(shifts):
         policy = problem.policy(shift)
         trace = simulate(
-            problem.place, policy, copies, steps, seed=1 + number, burn=scale.burn, discount=scale.discount
+            problem.env, policy, copies, steps, seed=1 + number, burn=scale.burn, discount=scale.discount
         )
         samples = _shuffled(trace.observation, number)
         kept = int(REFERENCE * len(samples))
@@ -118,10 +118,10 @@ def _log_ratio(
     scale: Scale,
 ) -> np.ndarray:  # fmt: skip
     """The truth at the rows, [1, rows], or two independent estimates of it, [2, rows]."""
-    if isinstance(problem.place, Finite):
+    if isinstance(problem.env, Finite):
         state = data.observation.argmax(1)
         visits = np.bincount(state, minlength=data.observation.shape[1]) / len(state)
-        return np.log(problem.place.ratio(policy, np.maximum(visits, 1e-9), scale.discount))[None, state[rows]]
+        return np.log(problem.env.ratio(policy, np.maximum(visits, 1e-9), scale.discount))[None, state[rows]]
     if problem.cells is not None:
         ours, theirs = problem.cells(samples), problem.cells(many)
         count = 1 + int(max(each.max() for each in (ours, theirs, problem.cells(data.observation))))

@@ -47,7 +47,7 @@ def test_batch_weights_are_log_min_max_in_batches() -> None:
 
 def test_the_truth_judges_itself_perfect() -> None:
     problem = make_problem("corridors")
-    data = simulate(problem.place, problem.logging(), 8, 64, seed=0).dataset("corridors")
+    data = simulate(problem.env, problem.logging(), 8, 64, seed=0).dataset("corridors")
     log = RNG.normal(size=len(data))
     rows = np.arange(len(data))
     value = float((np.exp(log) * data.reward).sum() / np.exp(log).sum())
@@ -60,7 +60,7 @@ def test_the_truth_judges_itself_perfect() -> None:
 
 def test_simulated_data_restart_at_terminals_and_time_limits() -> None:
     problem = make_problem("corridors")
-    trace = simulate(problem.place, problem.logging(), 64, 120, seed=0)
+    trace = simulate(problem.env, problem.logging(), 64, 120, seed=0)
     ended = trace.terminal | trace.timeout
     jump = np.abs(trace.observation[1:] - trace.next_observation[:-1]).max(-1) > 1e-6
     np.testing.assert_array_equal(jump, ended[:-1])
@@ -71,12 +71,12 @@ def test_simulated_data_restart_at_terminals_and_time_limits() -> None:
 
 def test_the_exact_ratio_of_the_finite_problem_is_that_of_its_simulation() -> None:
     problem = make_problem("finite")
-    assert isinstance(problem.place, Finite)
+    assert isinstance(problem.env, Finite)
     policy = problem.policy(2.0)
-    data = simulate(problem.place, problem.logging(), 64, 200, seed=0).dataset("finite")
+    data = simulate(problem.env, problem.logging(), 64, 200, seed=0).dataset("finite")
     visits = data.observation.mean(0)
-    sampled = simulate(problem.place, policy, 2048, 60, seed=1, burn=300, discount=0.9).observation.mean((0, 1))
-    exact = problem.place.ratio(policy, visits, 0.9) * visits
+    sampled = simulate(problem.env, policy, 2048, 60, seed=1, burn=300, discount=0.9).observation.mean((0, 1))
+    exact = problem.env.ratio(policy, visits, 0.9) * visits
     np.testing.assert_allclose(sampled, exact / exact.sum(), atol=0.01)
     assert exact.sum() < 0.99  # terminals took the rest
 
