@@ -22,8 +22,6 @@ DIAGNOSTICS = {
     "ratio/reward": ("ζ-weighted reward per step", False),
 }
 """What is told of the ratio estimator: label, and whether on a logarithmic axis."""
-MOST_EVENTS = 8
-"""With more kinds of event than this, they are grouped by what stands before their colon."""
 
 
 def quality(experiment: Experiment) -> Table | None:
@@ -83,15 +81,12 @@ def beyond(experiment: Experiment) -> Table | None:
 
 def events(experiment: Experiment) -> Table | None:
     """How often what happened, by kind as the runs name it."""
-    texts = dict.fromkeys(kind.sentence for member in experiment.members for _, kind in member.events)
-    long = len(texts) <= MOST_EVENTS
-    kinds = list(dict.fromkeys(text if long else text.partition(":")[0] for text in texts))
+    kinds = list(dict.fromkeys(kind for member in experiment.members for _, kind in member.events))
     lines = []
     for dataset in experiment.datasets:
         for variant in experiment.variants:
             members = experiment.of(dataset, variant)
-            said = [kind.sentence for each in members for _, kind in each.events]
-            happened = said if long else [text.partition(":")[0] for text in said]
+            happened = [kind for each in members for _, kind in each.events]
             if happened:
                 counts = [happened.count(kind) for kind in kinds]
                 lines.append(line((dataset, variant, len(members), *counts), dataset, variant))
@@ -99,7 +94,8 @@ def events(experiment: Experiment) -> Table | None:
         "Events of all seeds together. A ratio estimate is unreliable while it fails its health checks (mean ζ, "
         "effective sample size, size of ν); a member that diverged stopped at its last finite state."
     )
-    return Table("Events", caption, ("dataset", "method", "members", *kinds), tuple(lines)) if lines else None
+    head = ("dataset", "method", "members", *(kind.sentence for kind in kinds))
+    return Table("Events", caption, head, tuple(lines)) if lines else None
 
 
 def cost(experiment: Experiment) -> Table | None:
