@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import numpy as np
 
@@ -142,6 +145,7 @@ def _download(minari: Any, identity: str) -> None:
     local = _local_ids()
     have = f"local ids are {', '.join(local[:10])}" if local else f"there are none in {minari_folder()}"
     try:
+        _reach_the_hub()
         minari.download_dataset(identity)
     except Exception as error:  # no network, no such dataset, no huggingface_hub: each has errors of its own
         raise SappError(
@@ -149,6 +153,16 @@ def _download(minari: Any, identity: str) -> None:
             f"not be downloaded ({one_line(error)}): where there is a network, pip install 'minari[hf]' and run: "
             f"minari download {identity}"
         ) from None
+
+
+def _reach_the_hub() -> None:
+    """Fail at once where there is no network: the hub's own client retries for half a minute, and says so each time."""
+    if getproxies():
+        return
+    from huggingface_hub import constants
+
+    url = urlsplit(constants.ENDPOINT)
+    socket.create_connection((url.hostname or "", url.port or 443), timeout=5.0).close()
 
 
 def _local_ids() -> list[str]:
