@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Unpack
-from urllib.parse import urlsplit
-from urllib.request import getproxies
+from urllib.error import HTTPError
+from urllib.request import Request as Question
+from urllib.request import urlopen
 
 import numpy as np
 
@@ -157,12 +158,10 @@ def _download(minari: Any, identity: str) -> None:
 
 def _reach_the_hub() -> None:
     """Fail at once where there is no network: the hub's own client retries for half a minute, and says so each time."""
-    if getproxies():
-        return
     from huggingface_hub import constants
 
-    url = urlsplit(constants.ENDPOINT)
-    socket.create_connection((url.hostname or "", url.port or 443), timeout=5.0).close()
+    with suppress(HTTPError):  # an answer, if not a good one
+        urlopen(Question(constants.ENDPOINT, method="HEAD"), timeout=5.0).close()
 
 
 def _local_ids() -> list[str]:
