@@ -122,6 +122,8 @@ def _kind(name: str) -> type[eqx.Module] | None:
     return _REGISTERED.get(name)
 
 
+LARGEST = 2**31 - 1
+"""Whole numbers of algorithms are of 32 bits, as JAX's are."""
 _PLAIN: dict[str, Any] = {"float": (int, float), "int": int, "bool": bool, "str": str, "tuple[int, ...]": tuple}
 
 
@@ -129,7 +131,11 @@ def _check_type(owner: str, field: dataclasses.Field[Any], value: Any) -> None:
     """Refuse a value of another type than the field's, where that is a plain one."""
     declared = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
     wanted = _PLAIN.get(declared)
-    wrong = wanted is not None and not isinstance(value, wanted)
+    wrong: bool = wanted is not None and not isinstance(value, wanted)
+    numbers = value if isinstance(value, tuple) else (value,)
+    wrong |= any(isinstance(each, int) and abs(each) > LARGEST for each in numbers)
+    wrong |= any(isinstance(each, float) and not math.isfinite(each) for each in numbers)
+    wrong |= declared == "tuple[int, ...]" and not all(type(each) is int and each > 0 for each in numbers)
     if wrong or (declared in ("float", "int") and isinstance(value, bool)):
         raise SappError(f"config.json: {owner}: {field.name} is {value!r}; it must be of type {declared}")
 
@@ -202,16 +208,18 @@ def _convert(name: str, old: Any, value: Any) -> Any:
         if isinstance(old, tuple):
             parts = value.replace("x", ",").split(",") if isinstance(value, str) else value
             sizes = tuple(int(part) for part in parts)
-            if min(sizes) < 1:
+            if min(sizes) < 1 or max(sizes) > LARGEST:
                 raise ValueError
             return sizes
         if isinstance(old, int) and isinstance(value, float) and not value.is_integer():
             raise ValueError
         new = type(old)(value) if isinstance(old, int | float | str) else value
+        if isinstance(new, int) and abs(new) > LARGEST:
+            raise ValueError
         if isinstance(new, float) and not math.isfinite(new):
             raise ValueError
         return new
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         wanted = {bool: "true or false", tuple: "whole numbers of at least 1 such as 256,256", int: "a whole number"}
         raise SappError(
             f"option {name!r}: cannot read {value!r}; give {wanted.get(type(old), 'a finite number')}"

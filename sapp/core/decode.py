@@ -53,8 +53,8 @@ def check_least(content: Any, least: Mapping[str, int], where: str) -> None:
     """Refuse numbers of an object below what they must at least be."""
     for name, low in least.items():
         value = getattr(content, name)
-        if value is not None and value < low:
-            raise SappError(f"{where}: {name!r} is {value}; it must be at least {low}")
+        if value is not None and not low <= value <= LARGEST:
+            raise SappError(f"{where}: {name!r} is {value}; it must be at least {low}, and below 2^63")
 
 
 def shown(value: Any) -> str:

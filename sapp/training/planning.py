@@ -69,6 +69,7 @@ def planned(
         keep=keep,
         eval_max_steps=eval_max_steps,
     )
+    plan.check()
     if evaluations:
         evaluator = Evaluator(plan)
         evaluator.check(advice="; or evaluate never (eval_every 0)")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ from frame_logs import make_log, resident_bytes
 
 import sapp
 from sapp.core.errors import SappError
+from sapp.data.loaders.dqn_files import save_array, shard_path
 from sapp.data.loaders.dqn_replay import load_dqn_replay, save_dqn_replay
 from sapp.data.loaders.dqn_writer import ShardWriter
+from sapp.envs.catch import behaviour_logs
 
 ARRAYS = ("frames", "action", "reward", "terminal", "timeout")
 LENGTHS, ENDS = [6, 1, 3, 2, 1, 5, 4], [True, True, False, True, False, True, False]
@@ -292,3 +296,14 @@ def test_show_in_numbers(tmp_path, capsys):
     assert (tmp_path / "log.png").stat().st_size > 1000
     assert main(["data", "check", str(tmp_path / "log")]) == 2
     assert "observations are images" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("key", "value"), [("terminal", -1), ("timeout", -1), ("action", 2**32 + 1)])
+def test_numbers_that_would_wrap_or_count_as_none_are_refused(tmp_path: Path, key: str, value: int) -> None:
+    folder = save_dqn_replay(behaviour_logs(4), tmp_path / "log")
+    path = shard_path(folder, key, 0)
+    column = get(folder, path.name).astype(np.int64)
+    column[5] = value
+    save_array(path, column)
+    with pytest.raises(SappError, match=rf"{re.escape(path.name)}: (holds|action is) {value};"):
+        load_dqn_replay(folder)

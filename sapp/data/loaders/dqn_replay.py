@@ -349,12 +349,12 @@ def _column(folder: Path, key: str, number: int, rows: int) -> np.ndarray:
         raise SappError(f"{path}: has shape {value.shape}, the frames of shard {number} have {rows} rows")
     if value.dtype.kind not in ("f" if SMALL[key] == "float" else "biu"):
         raise SappError(f"{path}: holds {value.dtype}; {key} must be {SMALL[key]} numbers")
-    if key in ("terminal", "timeout") and value.max(initial=0) > 1:
-        raise SappError(f"{path}: holds {value.max()}; {key} must be 0 or 1")
+    if key in ("terminal", "timeout") and (value.max(initial=0) > 1 or value.min(initial=0) < 0):
+        raise SappError(f"{path}: holds {max(value.min(), value.max(), key=abs)}; {key} must be 0 or 1")
     if key == "reward" and not np.isfinite(value).all():
         raise SappError(f"{path}: reward is not finite at row {np.flatnonzero(~np.isfinite(value))[0]}; repair it")
-    if key == "action" and value.min(initial=0) < 0:
-        raise SappError(f"{path}: action is {value.min()}; actions are numbered from 0")
+    if key == "action" and (value.min(initial=0) < 0 or value.max(initial=0) >= 2**31):
+        raise SappError(f"{path}: action is {max(value.min(), value.max(), key=abs)}; actions are numbered from 0")
     return value
 
 

@@ -55,7 +55,10 @@ def load_images(stored: Any, identity: str, options: Mapping[str, Any]) -> Frame
         ended = bool(episode.terminations[-1])
         rows = steps if ended else steps + 1
         frames[at : at + rows] = images[:rows, -1]
-        action[at : at + steps] = np.asarray(episode.actions).reshape(-1) - int(stored.action_space.start)
+        numbers = np.asarray(episode.actions).reshape(-1).astype(np.int64) - int(stored.action_space.start)
+        if numbers.min() < 0 or numbers.max() >= stored.action_space.n:  # before they are made 32 bits wide
+            raise SappError(f"{identity}: an action of episode {number} is not in {stored.action_space}; repair it")
+        action[at : at + steps] = numbers
         reward[at : at + steps] = episode.rewards
         terminal[at + steps - 1] = ended
         timeout[at + rows - 1] = not ended
