@@ -66,8 +66,8 @@ class Steps:
             timeout = self._episode_ends(terminal | timeout)
             found = "episode ids"
         if limit is not None:
-            if limit < 1:
-                raise SappError(f"{self.where}: max_episode_steps is {limit}; it must be 1 or more")
+            if not 1 <= limit < 2**31:
+                raise SappError(f"{self.where}: max_episode_steps is {limit}; it must be 1 to 2,147,483,647")
             over = (step_numbers(terminal | timeout) + 1) % limit == 0
             if old_done:
                 terminal = self._timed_out(terminal, over, f"it is step {limit}, the limit")

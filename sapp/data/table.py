@@ -167,6 +167,8 @@ def empty(values: np.ndarray) -> np.ndarray:
 
 def reads_as_number(value: Any) -> bool:
     """Whether a value can be read as a number."""
+    if isinstance(value, complex | np.complexfloating):  # NumPy's would lose their imaginary part
+        return False
     try:
         float(value)
     except (TypeError, ValueError):

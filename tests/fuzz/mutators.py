@@ -121,7 +121,7 @@ def damaged_arrays(arrays: dict[str, np.ndarray], rng: Rng) -> dict[str, np.ndar
             found[key] = np.zeros(value.shape, kinds[int(rng.integers(len(kinds)))])
         elif value.size and value.dtype.kind == "f":
             value.flat[int(rng.integers(value.size))] = (np.nan, np.inf, 1e38, -1e30)[int(rng.integers(4))]
-        elif value.size and value.dtype.kind in "iu":
+        elif value.size and value.dtype.kind == "i":
             value.flat[int(rng.integers(value.size))] = -1
     return found
 
