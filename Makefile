@@ -5,12 +5,13 @@ FUZZ ?= 2000
 SEED ?= 1000
 BIN := .venv/bin
 
-.PHONY: help install demo test fuzz bench lint types clean
+.PHONY: help install demo test test-quick fuzz bench lint types clean
 
 help:
 	@echo "make demo     train CQL and SA-CQL on a small task and show the result"
 	@echo "make test     run the tests (WORKERS=$(WORKERS) processes)"
 	@echo "make fuzz     damage files of every format FUZZ=$(FUZZ) times each: read or refused, never a traceback"
+	@echo "make test-quick  the tests that hardly train anything: under two minutes"
 	@echo "make bench    speed and memory beside d3rlpy (which gets .bench-venv)"
 	@echo "make lint     ruff"
 	@echo "make types    mypy"
@@ -34,6 +35,11 @@ test: .venv/.installed
 
 fuzz: .venv/.installed
 	SAPP_FUZZ_CASES=$(FUZZ) SAPP_FUZZ_SEED=$(SEED) $(BIN)/pytest tests/fuzz -rP --timeout 0
+
+QUICK := core data docs envs evaluation export networks ope report runs
+
+test-quick: .venv/.installed
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(addprefix tests/,$(QUICK)) tests/test_layers.py tests/test_api.py
 
 bench: .venv/.installed
 	$(BIN)/python bench/compare.py

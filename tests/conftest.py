@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import compiling
 import pytest
+
+from sapp.core.registry import Registry
 
 # Before JAX is imported, and for the processes that tests start, too; flags that are set already stay.
 os.environ.setdefault("XLA_FLAGS", compiling.FLAGS)
@@ -45,6 +48,19 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         import jax
 
         jax.clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def names_as_before() -> Iterator[None]:
+    """What a test registers goes with it: lists of algorithms and weights are tested, too."""
+    names = ("sapp.algorithms.registry", "sapp.weights.registry")
+    modules = [sys.modules[name] for name in names if name in sys.modules]
+    found = {id(each): each for module in modules for each in vars(module).values() if isinstance(each, Registry)}
+    before = [(registry, set(registry)) for registry in found.values()]
+    yield
+    for registry, names in before:
+        for name in set(registry) - names:
+            registry.remove(name)
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,12 @@ def register(kind: type[M]) -> type[M]:
     return kind
 
 
+def know(kind: type[M]) -> type[M]:
+    """Make a class known to descriptions alone, without a name for commands: it does not learn from logs."""
+    _REGISTERED[kind.__name__] = kind
+    return kind
+
+
 def import_modules(names: Iterable[str]) -> None:
     """Import modules or files (``my_algorithm.py``) that register classes, so that a command knows them."""
     for name in names:

@@ -33,7 +33,7 @@ ENTRIES = (CONFIG, CHECKPOINTS, SNAPSHOTS, BUFFERS, DATASETS, METRICS, EVALUATIO
 """What training puts into its folder."""
 KIND = "online"
 
-configuration.register(SAC)
+configuration.know(SAC)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def test_a_terminal_at_the_step_limit_stays_terminal() -> None:
 def test_no_timeouts_inferred_from_a_jump() -> None:
     data = build([0, 1, 2, 10, 11], [0, 0, 0, 0, 0], next_observation=[1, 2, 3, 11.0000001, 12])
     assert data.timeout.tolist() == [False, False, True, False, True]
-    assert any("told from: next_observation" in line for line in Ledger.of(data).lines(Kind.READ))
+    assert any("inferred from: next_observation" in line for line in Ledger.of(data).lines(Kind.READ))
 
 
 def test_tolerance_of_the_jump_is_relative_for_large_values() -> None:
@@ -224,7 +224,7 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "bounds swapped": ({"action_low": 1, "action_high": -1}, ["action_low", "action_high", "dimension 0"]),
     "bounds of another width": ({"action_low": [-1, -1]}, ["action_low", "(2,)"]),
     "bounds infinite": ({"action_high": np.inf}, ["action_high", "not finite"]),
-    "step limit of zero": ({"max_episode_steps": 0}, ["max_episode_steps", "1 or more"]),
+    "step limit of zero": ({"max_episode_steps": 0}, ["max_episode_steps", "it must be 1 to"]),
     "episode goes on": ({"episode": [1, 1, 1], "terminal": [0, 1, 0]}, ["episode 1", "terminal", "row 1"]),
     "nothing left": ({"terminal": [0, 0, 0], "timeout": [1, 1, 1]}, ["no transitions left", "next_observation"]),
     "provenance not JSON": ({"provenance": {"x": {1}}}, ["provenance", "JSON"]),

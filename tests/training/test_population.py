@@ -15,7 +15,7 @@ import pytest
 import sapp
 from sapp import BC, CQL, ConstantWeights, DualDICE, LogMinMax, Phase, SappError, StateWeights, Uniform
 from sapp.algorithms import Algorithm
-from sapp.algorithms.config import register
+from sapp.algorithms.config import know
 from sapp.core.spec import Batch, Spec
 from sapp.data import Dataset
 from sapp.envs.point import behaviour_dataset
@@ -326,7 +326,7 @@ def test_populations_side_by_side_learn_what_they_learn_alone(monkeypatch: pytes
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=2e-5)
 
 
-@register
+@know
 class Own(BC):
     """An algorithm of somebody else's that does one thing wrong."""
 

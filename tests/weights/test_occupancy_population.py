@@ -32,8 +32,8 @@ PHASE = Phase("joint", 8)
 @pytest.fixture(scope="module")
 def data() -> Dataset:
     problem = make_problem("corridors")
-    assert isinstance(problem.place, Corridors)
-    return simulate(problem.place, problem.logging(), 8, 40, seed=0).dataset("corridors")
+    assert isinstance(problem.env, Corridors)
+    return simulate(problem.env, problem.logging(), 8, 40, seed=0).dataset("corridors")
 
 
 def population(data: Dataset, members: list[tuple[StateWeights, float, int]]) -> Population:
@@ -129,9 +129,9 @@ def test_the_frozen_control_never_learns_and_the_others_do() -> None:
 def test_paired_particles_recover_the_exact_ratio_of_a_finite_problem_from_episodes(long_training: None) -> None:
     """Episodes with terminals and time-outs, a policy away from the behaviour's; two independent ways to its ratio."""
     problem = make_problem("finite")
-    assert isinstance(problem.place, Finite)
-    logs = simulate(problem.place, problem.logging(), 256, 200, seed=0).dataset("finite")
-    states = len(problem.place.reward)
+    assert isinstance(problem.env, Finite)
+    logs = simulate(problem.env, problem.logging(), 256, 200, seed=0).dataset("finite")
+    states = len(problem.env.reward)
     visits = np.bincount(logs.observation.argmax(1), minlength=states) / len(logs)
     found = {}
     for paired in (True, False):
@@ -153,7 +153,7 @@ def test_paired_particles_recover_the_exact_ratio_of_a_finite_problem_from_episo
         ratio = jax.tree.map(lambda leaf: leaf[0], learner.ratio)
         eye, zero = jnp.eye(states), jnp.zeros(states)
         found[paired] = np.asarray(weights.ratio(ratio, Batch(eye, zero[:, None], zero, eye, zero, eye), None))
-    exact = problem.place.ratio(problem.policy(1.0), visits, 0.95)
+    exact = problem.env.ratio(problem.policy(1.0), visits, 0.95)
     errors = {
         paired: np.sqrt(np.sum(visits * (each - exact) ** 2) / np.sum(visits * exact**2))
         for paired, each in found.items()
