@@ -91,6 +91,12 @@ def experiment(
         float | None,
         typer.Option("--time-limit", help="Seconds, shared out among the jobs; the same command goes on afterwards."),
     ] = None,
+    together: Annotated[
+        bool,
+        typer.Option(
+            "--together", help="Train all environments side by side: faster on a large GPU, needs memory for all data."
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """``sapp.experiments.driver.run_experiment(...)`` (or ``on_ray.run_on_ray``), then ``sapp.report.report(...)``."""
@@ -102,6 +108,8 @@ def experiment(
         raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
     if time_limit is not None and (on != "local" or time_limit <= 0):
         raise SappError(f"--time-limit {time_limit:g}: give seconds above 0, and only with --on local")
+    if on == "ray" and together:
+        raise SappError("--together: --on ray gives each environment to a node of its own; leave one of them out")
     if on == "ray" and name.endswith(".py"):
         raise SappError(f"--on ray: other machines cannot import {name}; an experiment from a file runs on this one")
     if data is not None and scale == "smoke":
@@ -122,7 +130,7 @@ def experiment(
 
             run_on_ray(grid, folder, path, data=data, address=address)
         else:
-            run_experiment(grid, folder, path, data=data, progress=not quiet, time_limit=time_limit)
+            run_experiment(grid, folder, path, data=data, progress=not quiet, time_limit=time_limit, together=together)
     finally:
         # also after a failed job: what is there can be looked at
         if path.is_file() and _holds_runs(path):

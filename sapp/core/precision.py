@@ -26,7 +26,7 @@ Precision = Literal["auto", "float32", "tf32", "mixed"]
   layers, and the last layer of networks with one output (critics) are float32.
 - ``mixed``: as ``tf32``; and CQL's critics score the thirty proposals of the penalty, from which nothing is
   bootstrapped, with bfloat16 operands (8 significant bits), on an NVIDIA GPU by a kernel of sapp's.
-- ``auto``: ``tf32`` on an NVIDIA GPU, else ``float32``.
+- ``auto``: ``mixed`` on an NVIDIA GPU, else ``float32``.
 """
 
 TF32, BF16 = 10, 7
@@ -45,7 +45,7 @@ def resolve(precision: Precision) -> Precision:
     """What ``auto`` means on this machine; any other setting is itself."""
     if precision != "auto":
         return precision
-    return "tf32" if on_cuda() else "float32"
+    return "mixed" if on_cuda() else "float32"
 
 
 def resolved(tree: T) -> T:
@@ -93,8 +93,36 @@ def result(precision: Precision, product: Array) -> Array:
 
 def rough_matmul(x: Array, weight: Array) -> Array:
     """Product of bfloat16 operands with a float32 sum, rounded to bfloat16 like all that is kept between layers."""
+    if on_cuda():
+        return half_product(x, weight)
     product = jnp.matmul(rounded(x, BF16), rounded(weight, BF16), precision=jax.lax.Precision.HIGHEST)
     return _rounded_gradient(rounded(product, BF16), BF16)
+
+
+@jax.custom_vjp
+def half_product(x: Array, weight: Array) -> Array:
+    """``rough_matmul`` of x [..., in] and weight [in, out] by products whose operands are bfloat16 arrays.
+
+    Its gradient's operands are, too: left to itself, the derivative would multiply with float32 ones.
+    """
+    return _half_product_forward(x, weight)[0]
+
+
+def _half_product_forward(x: Array, weight: Array) -> tuple[Array, tuple[Array, Array]]:
+    x, weight = x.astype(jnp.bfloat16), weight.astype(jnp.bfloat16)
+    product = jnp.matmul(x, weight, preferred_element_type=jnp.float32)
+    return rounded(product, BF16), (x, weight)
+
+
+def _half_product_backward(operands: tuple[Array, Array], gradient: Array) -> tuple[Array, Array]:
+    x, weight = operands
+    gradient = gradient.astype(jnp.bfloat16)
+    of_x = jnp.matmul(gradient, weight.T, preferred_element_type=jnp.float32)
+    rows, columns = x.reshape(-1, x.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
+    return of_x, jnp.matmul(rows.T, columns, preferred_element_type=jnp.float32)
+
+
+half_product.defvjp(_half_product_forward, _half_product_backward)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))

@@ -55,6 +55,7 @@ def run_experiment(
     data: Path | None = None,
     progress: bool = True,
     time_limit: float | None = None,
+    together: bool = False,
     say: Callable[[str], None] = print,
 ) -> Store:
     """Train what the store lacks of a grid, one job after another, and return the store.
@@ -67,13 +68,15 @@ def run_experiment(
         progress: show a progress bar per job.
         time_limit: seconds, shared out among the jobs by their members; a job whose share is over is saved, the next
             begins, and the same call goes on with what is unfinished.
+        together: train all environments of a family side by side, which fills a large GPU with few runs each; the data
+            of all must fit into memory. By default one environment after another.
         say: where to report what is done.
     """
     out = Path(out)
     path = Path(store) if store is not None else out / "results.sqlite"
     failures: list[str] = []
     stopped: list[str] = []
-    jobs = list(grid.jobs())
+    jobs = list(grid.jobs(together=together))
     clock = Clock(time_limit, [len(names) * len(family.variants) for names, family in jobs])
     with locked(path):
         found = Store(path, create=True)
@@ -123,7 +126,7 @@ def train_job(
         for seed in scale.seeds
     }
     missing = {name: key for name, key in keys.items() if key not in done}
-    job = f"{family.name}-{names[0].split('-')[0]}"
+    job = "-".join([family.name, *dict.fromkeys(name.split("-")[0] for name in names)])
     listed = cells(grid, names, keys)
     if not missing:
         say(f"{job}: {len(keys)} runs, all done before")

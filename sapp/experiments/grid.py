@@ -130,10 +130,12 @@ class Grid:
         """Names of all variants."""
         return tuple(name for family in self.families for name in family.variants)
 
-    def jobs(self) -> Iterator[tuple[tuple[str, ...], Family]]:
-        """What is trained together: datasets of one environment with one family; each environment's in a row."""
-        for environment in dict.fromkeys(name.split("-")[0] for name in self.datasets):
-            names = tuple(name for name in self.datasets if name.split("-")[0] == environment)
+    def jobs(self, *, together: bool = False) -> Iterator[tuple[tuple[str, ...], Family]]:
+        """What is trained side by side: a family on one environment's datasets, or on all of them ``together``."""
+        environments = [name.split("-")[0] for name in self.datasets]
+        for environment in [""] if together else dict.fromkeys(environments):
+            chosen = zip(self.datasets, environments, strict=True)
+            names = tuple(name for name, its in chosen if together or its == environment)
             for family in self.families:
                 yield names, family
 

@@ -75,7 +75,7 @@ def rows_of(folder: Path) -> list[Row]:
 def write_rows(rows: Sequence[Row], path: Path) -> None:
     """As CSV, to be committed."""
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+        writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for row in rows:
             score = "" if row.score is None else f"{row.score:.2f}"

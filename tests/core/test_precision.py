@@ -14,6 +14,7 @@ from sapp.core.precision import (
     BF16,
     TF32,
     check_precision,
+    half_product,
     last_product,
     matmul,
     resolve,
@@ -23,11 +24,11 @@ from sapp.core.precision import (
 )
 
 
-def test_auto_is_float32_on_a_cpu_and_tf32_on_an_nvidia_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_is_float32_on_a_cpu_and_mixed_on_an_nvidia_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve("auto") == "float32"
     monkeypatch.setattr(module, "on_cuda", lambda: True)
-    assert resolve("auto") == "tf32"
-    assert resolve("mixed") == "mixed"
+    assert resolve("auto") == "mixed"
+    assert resolve("tf32") == "tf32"
 
 
 def test_an_algorithm_is_resolved_with_all_that_it_holds() -> None:
@@ -91,6 +92,21 @@ def test_gradients_have_rounded_operands_and_float32_sums() -> None:
     expected = np.asarray(rounded(x, TF32), np.float64).T @ np.asarray(rounded(direction, TF32), np.float64)
     np.testing.assert_allclose(gradient("tf32"), expected, rtol=1e-5, atol=1e-5)
     assert not np.array_equal(gradient("tf32"), gradient("float32"))
+
+
+def test_the_gpus_rough_product_is_the_emulated_one() -> None:
+    """Values and both gradients; what differs is the order of float32 sums, and the bits that it turns over."""
+    rng = np.random.default_rng(3)
+    x, w = jnp.asarray(rng.normal(size=(8, 5, 64)), jnp.float32), jnp.asarray(rng.normal(size=(64, 16)), jnp.float32)
+    direction = jnp.asarray(rng.normal(size=(8, 5, 16)), jnp.float32)
+    found = [
+        jax.value_and_grad(lambda x, w, f=f: jnp.sum(direction * f(x, w)), argnums=(0, 1))(x, w)
+        for f in (rough_matmul, half_product)
+    ]
+    np.testing.assert_allclose(half_product(x, w), rough_matmul(x, w), rtol=2.0**-7, atol=1e-5)
+    assert np.mean(np.asarray(half_product(x, w)) == np.asarray(rough_matmul(x, w))) > 0.99
+    for emulated, own in zip(found[0][1], found[1][1], strict=True):
+        np.testing.assert_allclose(own, emulated, rtol=1e-5, atol=1e-5)
 
 
 def test_an_unknown_precision_is_refused_by_name() -> None:

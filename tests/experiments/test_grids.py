@@ -89,3 +89,9 @@ def test_a_scale_of_another_length_evaluates_on_logged_rows(steps: int) -> None:
     assert scale.log_every <= 5_000
     assert scale.eval_every % scale.log_every == 0
     assert 0 <= max(1, steps // 20) - scale.eval_every < scale.eval_every / scale.log_every
+
+
+def test_environments_are_trained_one_after_another_or_together() -> None:
+    table = EXPERIMENTS["table1"](scaled("paper")).only(["hopper-medium", "halfcheetah-random", "hopper-random"], ["CQL"])
+    assert [names for names, _ in table.jobs()] == [("halfcheetah-random",), ("hopper-medium", "hopper-random")]
+    assert [set(names) for names, _ in table.jobs(together=True)] == [set(table.datasets)]

@@ -33,6 +33,22 @@ def test_both_precisions_train_from_one_start_and_are_compared(tmp_path: Path, m
     assert "point" in table(again, "float32", "tf32")
 
 
+def test_the_page_and_the_default_follow_from_the_committed_rows() -> None:
+    """The bar for the arithmetic that a GPU takes by default: values within 1 %, TD errors within 10 %, nobody leaves."""
+    folder = Path(arithmetic.__file__).parent
+    rows = read_rows(folder / "rows.csv")
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    for other in ("mixed", "float16"):
+        assert table(rows, "tf32", other) in page
+    found = agreement(rows, "tf32", "mixed")
+    assert {each.dataset for each in found} == set(arithmetic.DATASETS)
+    for each in found:
+        assert abs(each.value_difference) < 0.01
+        assert abs(each.td_difference) < 0.1
+        assert each.largest_value[1] < 1.01 * each.largest_value[0]
+    assert all(abs(each.td_difference) > 1.0 for each in agreement(rows, "tf32", "float16"))
+
+
 def test_the_last_third_is_compared() -> None:
     rows = [
         Row("d", seed, precision, step, value * (1.0 if step > 200 else 9.0), td, None)
