@@ -20,6 +20,7 @@ DIAGNOSTICS = {
     "ratio/clamped": ("share of ratios clamped", False),
     "ratio/unreliable": ("share of steps with an unreliable ratio estimate", False),
     "ratio/reward": ("ζ-weighted reward per step", False),
+    "ratio/reward_normalised": ("ζ-weighted reward per step, self-normalised", False),
 }
 """What is told of the ratio estimator: label, and whether on a logarithmic axis."""
 
@@ -28,16 +29,24 @@ def quality(experiment: Experiment) -> Table | None:
     """How the reward that the ratios predict follows the return."""
     lines = []
     for each in ratio_quality(experiment):
-        known = np.isfinite(each.correlation)
-        correlation = cell(each.correlation, 2) if known else Entry("none: one of them is constant")
-        row = each.dataset, each.variant, each.seed, correlation, each.points
+        row = (
+            each.dataset, each.variant, each.seed, _correlation(each.correlation), _correlation(each.normalised),
+            each.points,
+        )  # fmt: skip
         lines.append(line(row, each.dataset, each.variant, each.variant == experiment.focus))
     caption = (
         "Do the ratios know how good the policy is? Spearman's rank correlation, over training, of the reward that "
-        "they predict (logged rewards weighted with ζ) and of the return played: 1 means they rise and fall together."
+        "they predict (logged rewards weighted with ζ) and of the return played: 1 means they rise and fall together. "
+        "Self-normalised: the weighted rewards divided by the sum of the weights."
     )
-    head = ("dataset", "method", "seed", "rank correlation", "evaluations")
+    head = ("dataset", "method", "seed", "rank correlation", "self-normalised", "evaluations")
     return Table("Quality of the ratios", caption, head, tuple(lines)) if lines else None
+
+
+def _correlation(value: float | None) -> Entry:
+    if value is not None and not np.isfinite(value):
+        return Entry("none: one of them is constant")
+    return cell(value, 2)
 
 
 def estimator(experiment: Experiment) -> Table | None:

@@ -109,13 +109,17 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Quality:
-    """How well the estimated reward of one member follows its true return over training (Figure 2)."""
+    """How well the estimated reward of one member follows its true return over training (Figure 2).
+
+    ``correlation`` is that of the plain estimate E[wr], ``normalised`` that of Σwr/Σw, or None where it was not logged.
+    """
 
     dataset: str
     variant: str
     seed: int
     correlation: float
     points: int
+    normalised: float | None = None
 
 
 def cells(experiment: Experiment) -> list[Cell]:
@@ -255,12 +259,20 @@ def ratio_quality(experiment: Experiment) -> list[Quality]:
     """Rank correlation of ζ-weighted reward and played return over a member's evaluations."""
     out = []
     for member in experiment.members:
-        reward = dict(member.metrics.get("ratio/reward", ()))
-        steps = [step for step in sorted(member.evaluations) if step in reward]
-        if len(steps) >= 3:
-            value = spearman([reward[step] for step in steps], [member.mean(step) for step in steps])
-            out.append(Quality(member.dataset, member.variant, member.seed, value, len(steps)))
+        plain, normalised = (_correlation(member, name) for name in ("ratio/reward", "ratio/reward_normalised"))
+        if plain is not None:
+            other = None if normalised is None else normalised[0]
+            out.append(Quality(member.dataset, member.variant, member.seed, *plain, other))
     return out
+
+
+def _correlation(member: Member, metric: str) -> tuple[float, int] | None:
+    """Of a metric and the played return over the evaluations that have both, and how many; None below three."""
+    values = dict(member.metrics.get(metric, ()))
+    steps = [step for step in sorted(member.evaluations) if step in values]
+    if len(steps) < 3:
+        return None
+    return spearman([values[step] for step in steps], [member.mean(step) for step in steps]), len(steps)
 
 
 @dataclass(frozen=True)

@@ -133,3 +133,12 @@ class WrappedWeights(StateWeights):
     @override
     def ratio(self, state: Any, batch: Batch, policy: Policy) -> Array:
         return self.of.ratio(state, batch, policy)
+
+
+def predicted_reward(ratio: Array, reward: Array) -> Metrics:
+    """The reward per step that ratios [n] predict for the policy, plain Σwr/n and self-normalised Σwr/Σw, as metrics.
+
+    Where the mean ratio is off (it should be 1), the second is what is left of the estimate; Figure 2 shows either.
+    """
+    plain = jnp.mean(ratio * reward)
+    return {"ratio/reward": plain, "ratio/reward_normalised": plain / jnp.maximum(jnp.mean(ratio), 1e-12)}

@@ -16,7 +16,7 @@ from sapp.core.pytrees import select, usable
 from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP, BehaviourDensity, Policy, StateActionNetwork
 from sapp.networks.categorical import CategoricalActor, one_hot
-from sapp.weights.base import Metrics, RatioWeights
+from sapp.weights.base import Metrics, RatioWeights, predicted_reward
 from sapp.weights.transforms import LogMinMax, Transform
 
 LOG_DENSITY_CLIP = 5.0
@@ -276,7 +276,7 @@ class DualDICE(RatioWeights):
             state.mean,
             state.std,
         )
-        return new, metrics | {
+        return new, metrics | predicted_reward(zeta, batch.reward) | {
             "ratio/saddle": j,
             "ratio/regression_loss": ratio_loss,
             "ratio/zeta_mean": jnp.mean(zeta),
@@ -284,7 +284,6 @@ class DualDICE(RatioWeights):
             "ratio/zeta_negative": jnp.mean(zeta < 0.0, dtype=jnp.float32),
             "ratio/ess": jnp.square(health.zeta) / jnp.maximum(health.zeta_squared, 1e-12),
             "ratio/nu_abs": jnp.mean(jnp.abs(value)),
-            "ratio/reward": jnp.mean(zeta * batch.reward),
             "ratio/unreliable": health.unreliable.astype(jnp.float32),
         }
 

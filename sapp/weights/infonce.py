@@ -13,7 +13,7 @@ from jax import Array
 from sapp.core.pytrees import polyak
 from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP, Policy, Precision
-from sapp.weights.base import Metrics
+from sapp.weights.base import Metrics, predicted_reward
 from sapp.weights.behaviour import TanhBehaviour, box
 from sapp.weights.classifier import (
     ADAM,
@@ -204,7 +204,7 @@ class OccupancyInfoNCE(ClassifierWeights):
             behaviour, critic, target, classifier, readout, optimiser, health, mass, unreliable, standard
         )
         ratio = mass * jnp.exp(log_here)
-        return new, {
+        return new, predicted_reward(ratio, batch.reward) | {
             "ratio/behaviour_nll": nll,
             "ratio/critic_loss": critic_loss,
             "ratio/model_error": relative,
@@ -214,7 +214,6 @@ class OccupancyInfoNCE(ClassifierWeights):
             "ratio/mass": mass,
             "ratio/ess": effective_share(ratio),
             "ratio/log_ratio_max": jnp.max(jnp.abs(log_here)),
-            "ratio/reward": jnp.mean(ratio * batch.reward),
             "ratio/unreliable": unreliable.astype(jnp.float32),
         }
 

@@ -14,7 +14,7 @@ from sapp.core.errors import SappError
 from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP, Policy, Precision
 from sapp.networks.gaussian import TanhGaussian
-from sapp.weights.base import Metrics
+from sapp.weights.base import Metrics, predicted_reward
 from sapp.weights.behaviour import TanhBehaviour, box
 from sapp.weights.classifier import (
     ADAM,
@@ -263,7 +263,7 @@ class OccupancyModel(ClassifierWeights):
         )
         here = log_ratio(state.readout, logged.state)  # from before this step, as the weights are: one pass for both
         ratio = state.mass * jnp.exp(here)
-        return new, {
+        return new, predicted_reward(ratio, batch.reward) | {
             "ratio/behaviour_nll": nll,
             "ratio/model_loss": model_loss,
             "ratio/model_error": error,
@@ -274,7 +274,6 @@ class OccupancyModel(ClassifierWeights):
             "ratio/mass": mass,
             "ratio/ess": effective_share(ratio),
             "ratio/log_ratio_max": jnp.max(jnp.abs(here)),
-            "ratio/reward": jnp.mean(ratio * batch.reward),
             "ratio/unreliable": unreliable.astype(jnp.float32),
         }
 

@@ -92,6 +92,7 @@ def test_a_scale_of_another_length_evaluates_on_logged_rows(steps: int) -> None:
 
 
 def test_environments_are_trained_one_after_another_or_together() -> None:
-    table = EXPERIMENTS["table1"](scaled("paper")).only(["hopper-medium", "halfcheetah-random", "hopper-random"], ["CQL"])
+    chosen = ["hopper-medium", "halfcheetah-random", "hopper-random"]
+    table = EXPERIMENTS["table1"](scaled("paper")).only(chosen, ["CQL"])
     assert [names for names, _ in table.jobs()] == [("halfcheetah-random",), ("hopper-medium", "hopper-random")]
     assert [set(names) for names, _ in table.jobs(together=True)] == [set(table.datasets)]

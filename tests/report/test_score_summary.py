@@ -107,8 +107,11 @@ def test_values_beyond_their_limit_are_found_on_either_side() -> None:
 
 def test_quality_of_ratios_is_nan_where_one_is_constant() -> None:
     scores = {1: (1.0,), 2: (3.0,), 3: (2.0,)}
-    moving = member(scores=scores, metrics={"ratio/reward": [(1, 0.1), (2, 0.2), (3, 0.3)]})
+    both = {"ratio/reward": [(1, 0.1), (2, 0.2), (3, 0.3)], "ratio/reward_normalised": [(1, 0.1), (2, 0.3), (3, 0.2)]}
+    moving = member(scores=scores, metrics=both)
     still = member(seed=1, scores=scores, metrics={"ratio/reward": [(1, 0.1), (2, 0.1), (3, 0.1)]})
     first, second = ratio_quality(experiment(moving, still))
     assert (first.correlation, first.points) == (pytest.approx(0.5), 3)
+    assert first.normalised == pytest.approx(1.0)
     assert np.isnan(second.correlation)
+    assert second.normalised is None

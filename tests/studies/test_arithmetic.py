@@ -34,7 +34,7 @@ def test_both_precisions_train_from_one_start_and_are_compared(tmp_path: Path, m
 
 
 def test_the_page_and_the_default_follow_from_the_committed_rows() -> None:
-    """The bar for the arithmetic that a GPU takes by default: values within 1 %, TD errors within 10 %, nobody leaves."""
+    """What a GPU takes by default: values within 1 % of TF32's, TD errors within 10 %, nobody leaves."""
     folder = Path(arithmetic.__file__).parent
     rows = read_rows(folder / "rows.csv")
     page = (folder / "README.md").read_text(encoding="utf-8")
