@@ -94,63 +94,156 @@ def log_sum_exp_gradient(
         operands: type of the matrix products' operands and of what is kept between them; sums are float32.
         interpret: run without a GPU.
     """
-    count, used, size = actions.shape
-    slots = _next_power_of_two(used)
-    states = ROWS // slots
-    tiles = count // states
-    width = max(16, _next_power_of_two(size + states))
-    (weight, bias), *inner, (head, head_bias) = layers
-    critics, first_width = bias.shape
-    state_size = observation.shape[1]
+    tiles = _Tiles.of(layers, actions)
     call = functools.partial(
         pl.pallas_call, compiler_params=plt.CompilerParams(num_warps=4, num_stages=1), interpret=interpret
     )
+    inputs = tiles.inputs(actions, operands)
+    augmented = tiles.augmented(layers[0], observation, operands)
+    first = _first_layer(call, tiles, inputs, augmented, operands)
+    hidden, pre = _inner_layers(first, layers[1:-1], operands)
+    scored = _scores(call, pre, layers, -log_probs, scale, operands)
+    inner, d_first = _backward(scored, hidden, layers[1:-1], operands)
+    outer = _first_gradient(call, tiles, inputs, augmented, d_first, observation, operands)
+    return Penalty(scored.log_sum_exp, (outer, *inner, scored.head))
 
-    of_state = _product("bs,csh->cbh", observation, weight[:, :state_size], operands) + bias[:, None]
-    augmented = jnp.concatenate(
-        [
-            jnp.broadcast_to(weight[:, None, state_size:], (critics, tiles, size, first_width)),
-            of_state.reshape(critics, tiles, states, first_width),
-            jnp.zeros((critics, tiles, width - size - states, first_width)),
-        ],
-        axis=2,
-    ).astype(operands)
-    inputs = jnp.concatenate(
-        [
-            jnp.pad(actions, ((0, 0), (0, slots - used), (0, 0))).reshape(tiles, ROWS, size),
-            jnp.broadcast_to(jnp.repeat(jnp.eye(states), slots, axis=0), (tiles, ROWS, states)),
-            jnp.zeros((tiles, ROWS, width - size - states)),
-        ],
-        axis=2,
-    ).astype(operands)
 
-    # First layer.
-    grid = (critics, tiles, first_width // COLUMNS)
-    of_inputs = pl.BlockSpec((None, ROWS, width), lambda c, t, k: (t, 0, 0))
-    of_augmented = pl.BlockSpec((None, None, width, COLUMNS), lambda c, t, k: (c, t, 0, k))
-    of_hidden = pl.BlockSpec((None, None, ROWS, COLUMNS), lambda c, t, k: (c, t, 0, k))
-    activation = jax.ShapeDtypeStruct((critics, tiles, ROWS, first_width), operands)
+class _Tiles(NamedTuple):
+    """How the rows of all states' actions lie in tiles of ``ROWS``, each of whole states."""
+
+    critics: int
+    batch: int
+    used: int
+    """Proposals of a state."""
+    actions: int
+    """Action dimensions."""
+    first_width: int
+
+    @staticmethod
+    def of(layers: Layers, actions: Array) -> _Tiles:
+        """The tiles of a problem."""
+        critics, first_width = layers[0][1].shape
+        batch, used, size = actions.shape
+        return _Tiles(critics, batch, used, size, first_width)
+
+    @property
+    def slots(self) -> int:
+        """Rows of a state."""
+        return _next_power_of_two(self.used)
+
+    @property
+    def states(self) -> int:
+        """States of a tile."""
+        return ROWS // self.slots
+
+    @property
+    def count(self) -> int:
+        """Tiles of a batch."""
+        return self.batch // self.states
+
+    @property
+    def width(self) -> int:
+        """Columns of x̃: what the GPU's products take, at least 16."""
+        return max(16, _next_power_of_two(self.actions + self.states))
+
+    @property
+    def empty(self) -> int:
+        """Columns of x̃ that hold nothing."""
+        return self.width - self.actions - self.states
+
+    def inputs(self, actions: Array, operands: Any) -> Array:
+        """x̃ = [action, one-hot of the state within the tile, zeros], [tiles, rows, width]."""
+        columns = [
+            jnp.pad(actions, ((0, 0), (0, self.slots - self.used), (0, 0))).reshape(self.count, ROWS, self.actions),
+            jnp.broadcast_to(jnp.repeat(jnp.eye(self.states), self.slots, axis=0), (self.count, ROWS, self.states)),
+            jnp.zeros((self.count, ROWS, self.empty)),
+        ]
+        return jnp.concatenate(columns, axis=2).astype(operands)
+
+    def augmented(self, layer: tuple[Array, Array], observation: Array, operands: Any) -> Array:
+        """W̃ = [action rows of W₁; the tile's rows of s·W₁ + b₁; zeros], [critics, tiles, width, units]."""
+        weight, bias = layer
+        state_size = observation.shape[1]
+        of_state = _product("bs,csh->cbh", observation, weight[:, :state_size], operands) + bias[:, None]
+        shape = (self.critics, self.count)
+        rows = [
+            jnp.broadcast_to(weight[:, None, state_size:], (*shape, self.actions, self.first_width)),
+            of_state.reshape(*shape, self.states, self.first_width),
+            jnp.zeros((*shape, self.empty, self.first_width)),
+        ]
+        return jnp.concatenate(rows, axis=2).astype(operands)
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Programs of the first and the back kernel."""
+        return self.critics, self.count, self.first_width // COLUMNS
+
+    @property
+    def input_spec(self) -> pl.BlockSpec:
+        """x̃ of one tile."""
+        return pl.BlockSpec((None, ROWS, self.width), lambda c, t, k: (t, 0, 0))
+
+    @property
+    def augmented_spec(self) -> pl.BlockSpec:
+        """Some columns of one tile's W̃."""
+        return pl.BlockSpec((None, None, self.width, COLUMNS), lambda c, t, k: (c, t, 0, k))
+
+    @property
+    def hidden_spec(self) -> pl.BlockSpec:
+        """Some columns of one tile's h₁."""
+        return pl.BlockSpec((None, None, ROWS, COLUMNS), lambda c, t, k: (c, t, 0, k))
+
+
+class _Scored(NamedTuple):
+    """What the last kernel makes of the activations before the last ReLU."""
+
+    log_sum_exp: Array
+    head: tuple[Array, Array]
+    """Gradient of the head's (weight, bias)."""
+    d: Array
+    """Gradient of the last hidden layer's activations before their ReLU, [critics, rows, units]."""
+    d_bias: Array
+    """Gradient of that layer's bias."""
+
+
+def _first_layer(call: Any, tiles: _Tiles, inputs: Array, augmented: Array, operands: Any) -> Array:
+    """h₁, [critics, rows, units]."""
     h = call(
-        _first, grid=grid, in_specs=[of_inputs, of_augmented], out_specs=of_hidden, out_shape=activation, name="first"
+        _first,
+        grid=tiles.grid,
+        in_specs=[tiles.input_spec, tiles.augmented_spec],
+        out_specs=tiles.hidden_spec,
+        out_shape=jax.ShapeDtypeStruct((tiles.critics, tiles.count, ROWS, tiles.first_width), operands),
+        name="first",
     )(inputs, augmented)
+    return h.reshape(tiles.critics, tiles.batch * tiles.slots, tiles.first_width)
 
-    # Inner layers, the last one without its ReLU. The barrier keeps the activation whole: folded into the next product
-    # it would have to be computed again for the weights' gradient.
-    hidden = [h.reshape(critics, count * slots, first_width)]
+
+def _inner_layers(first: Array, inner: Layers, operands: Any) -> tuple[list[Array], Array]:
+    """Every hidden layer's activations but the last one's, and that one's before its bias and ReLU.
+
+    The barrier keeps an activation whole: folded into the next product it would be computed again for the weights'
+    gradient.
+    """
+    hidden = [first]
     for number, (w, b) in enumerate(inner):
         pre = _product("cri,cij->crj", hidden[-1], w, operands, operands)
         if number + 1 < len(inner):
             hidden.append(jax.lax.optimization_barrier(jax.nn.relu(pre + b.astype(operands)[:, None])))
+    return hidden, pre
 
-    # Scores, their loss, and its gradient down to the last hidden layer: one program a state and critic.
-    last_width = pre.shape[-1]
-    of_rows = pl.BlockSpec((None, None, slots, last_width), lambda c, b: (c, b, 0, 0))
-    of_critic = pl.BlockSpec((None, last_width), lambda c, b: (c, 0))
+
+def _scores(call: Any, pre: Array, layers: Layers, offsets: Array, scale: Array, operands: Any) -> _Scored:
+    """Scores, their loss, and its gradient down to the last hidden layer: one program per state and critic."""
+    (head, head_bias), (_, last_bias) = layers[-1], layers[-2]
+    critics, rows, width = pre.shape
+    count, used = offsets.shape
+    slots = rows // count
+    of_rows = pl.BlockSpec((None, None, slots, width), lambda c, b: (c, b, 0, 0))
+    of_critic = pl.BlockSpec((None, width), lambda c, b: (c, 0))
     of_scalar = pl.BlockSpec((None, None, 1), lambda c, b: (c, b, 0))
-    of_sums = pl.BlockSpec((None, None, last_width), lambda c, b: (c, b, 0))
-    scalar = jax.ShapeDtypeStruct((critics, count, 1), jnp.float32)
-    sums = jax.ShapeDtypeStruct((critics, count, last_width), jnp.float32)
-    offsets = jnp.pad(-log_probs, ((0, 0), (0, slots - used)), constant_values=NEVER)
+    of_sums = pl.BlockSpec((None, None, width), lambda c, b: (c, b, 0))
+    sums = jax.ShapeDtypeStruct((critics, count, width), jnp.float32)
     log_sum_exp, d, d_head, d_bias = call(
         _last,
         grid=(critics, count),
@@ -164,23 +257,29 @@ def log_sum_exp_gradient(
         ],
         out_specs=[of_scalar, of_rows, of_sums, of_sums],
         out_shape=[
-            scalar,
-            jax.ShapeDtypeStruct((critics, count, slots, last_width), operands),
+            jax.ShapeDtypeStruct((critics, count, 1), jnp.float32),
+            jax.ShapeDtypeStruct((critics, count, slots, width), operands),
             sums,
             sums,
         ],
         name="last",
     )(
-        pre.reshape(critics, count, slots, last_width),
-        inner[-1][1],
+        pre.reshape(critics, count, slots, width),
+        last_bias,
         head[..., 0],
         head_bias,
-        offsets,
+        jnp.pad(offsets, ((0, 0), (0, slots - used)), constant_values=NEVER),
         scale[:, None],
     )
     # A state's softmax sums to one.
-    gradients = [(jnp.sum(d_head, axis=1)[..., None], jnp.broadcast_to(jnp.sum(scale), (critics, 1)))]
-    d, d_bias = d.reshape(critics, count * slots, last_width), jnp.sum(d_bias, axis=1)
+    of_head = (jnp.sum(d_head, axis=1)[..., None], jnp.broadcast_to(jnp.sum(scale), (critics, 1)))
+    return _Scored(log_sum_exp[..., 0], of_head, d.reshape(pre.shape), jnp.sum(d_bias, axis=1))
+
+
+def _backward(scored: _Scored, hidden: list[Array], inner: Layers, operands: Any) -> tuple[Layers, Array]:
+    """Gradients of the inner layers' (weight, bias), and that of h₁ before the first layer's mask."""
+    gradients: list[tuple[Array, Array]] = []
+    d, d_bias = scored.d, scored.d_bias
     for number in reversed(range(len(inner))):
         w, below = inner[number][0], hidden[number]
         gradients.append((_product("cri,crj->cij", below, d, operands), d_bias))
@@ -188,19 +287,26 @@ def log_sum_exp_gradient(
         if number > 0:
             d = jax.lax.optimization_barrier(jnp.where(below > 0, d, jnp.zeros((), operands)))
             d_bias = jnp.sum(d, axis=1, dtype=jnp.float32)
+    return tuple(reversed(gradients)), d
 
+
+def _first_gradient(
+    call: Any, tiles: _Tiles, inputs: Array, augmented: Array, d: Array, observation: Array, operands: Any
+) -> tuple[Array, Array]:
+    """Gradient of the first layer's (weight, bias)."""
     d_augmented = call(
         _back,
-        grid=grid,
-        in_specs=[of_inputs, of_augmented, of_hidden],
-        out_specs=of_augmented,
+        grid=tiles.grid,
+        in_specs=[tiles.input_spec, tiles.augmented_spec, tiles.hidden_spec],
+        out_specs=tiles.augmented_spec,
         out_shape=jax.ShapeDtypeStruct(augmented.shape, jnp.float32),
         name="back",
-    )(inputs, augmented, d.reshape(activation.shape))
-    d_of_state = d_augmented[:, :, size : size + states].reshape(critics, count, first_width)
-    d_weight = [_product("bs,cbh->csh", observation, d_of_state, operands), jnp.sum(d_augmented[:, :, :size], axis=1)]
-    gradients.append((jnp.concatenate(d_weight, axis=1), jnp.sum(d_of_state, axis=1)))
-    return Penalty(log_sum_exp[..., 0], tuple(reversed(gradients)))
+    )(inputs, augmented, d.reshape(tiles.critics, tiles.count, ROWS, tiles.first_width))
+    size = tiles.actions
+    of_state = d_augmented[:, :, size : size + tiles.states].reshape(tiles.critics, tiles.batch, tiles.first_width)
+    of_actions = jnp.sum(d_augmented[:, :, :size], axis=1)
+    weight = jnp.concatenate([_product("bs,cbh->csh", observation, of_state, operands), of_actions], axis=1)
+    return weight, jnp.sum(of_state, axis=1)
 
 
 def _first(inputs: Any, augmented: Any, out: Any) -> None:
