@@ -50,150 +50,145 @@ Examples:
 """
 
 
+Words = Annotated[list[str] | None, typer.Argument(metavar="ENV...", show_default=False)]
+Algorithm = Annotated[str, typer.Option("--algorithm", help="sac, or dqn for images.")]
+Steps = Annotated[str, typer.Option("--steps", help="Environment steps of each seed.")]
+Seeds = Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")]
+RandomSteps = Annotated[
+    str | None, typer.Option("--random-steps", help="Uniform actions at the start [sac: 5_000, dqn: 20_000].")
+]
+Decay = Annotated[
+    str, typer.Option("--epsilon-decay", help="dqn: steps over which random actions fall from 1 to 0.01.")
+]
+Policy = Annotated[
+    Path | None, typer.Option("--policy", help="Play this policy instead: uniform, a file, or a run's folder.")
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option("--epsilon", help="With --policy: chance of a random action [images: 0.01]; several share the steps."),
+]
+MinariId = Annotated[str | None, typer.Option("--minari", help="With --policy: write a Minari dataset of this id.")]
+Temperature = Annotated[
+    float, typer.Option("--temperature", help="With --policy: of a file's softmax; lower is more decided.")
+]
+Capacity = Annotated[str, typer.Option("--capacity", help="dqn: steps in the replay ring.")]
+UpdatePeriod = Annotated[int, typer.Option("--update-period", help="dqn: steps for each update.")]
+Snapshots = Annotated[int, typer.Option("--snapshots", help="Policies to keep of each seed.")]
+Rows = Annotated[
+    int | None, typer.Option("--rows", help="Environments of a seed that run side by side [sac: 16, dqn: 64].")
+]
+Chunk = Annotated[
+    int, typer.Option("--chunk", help="Steps, and as many updates, between two changes of the acting policy.")
+]
+Episodes = Annotated[int, typer.Option("--eval-episodes", help="Episodes per snapshot (0 = off).")]
+Record = Annotated[
+    str | None, typer.Option("--record", help="Also record so many transitions with each seed's best snapshot.")
+]
+StepLimit = Annotated[int | None, typer.Option("--max-episode-steps", help="Step limit, for environments without one.")]
+TimeLimit = Annotated[
+    float | None, typer.Option("--time-limit", help="Save and stop after so many seconds; --resume goes on.")
+]
+Threads = Annotated[int | None, typer.Option("--threads", help="Simulator threads [cores - 1].")]
+Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/sac-ENV-TIME.")]
+Resume = Annotated[Path | None, typer.Option("--resume", help="Continue this run instead.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")]
+
+
 def add_command(app: typer.Typer) -> None:
     """Add ``collect`` to ``sapp``."""
     app.command(help=_COLLECT, context_settings=OPEN, options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...")(collect)
 
 
 def collect(
-    words: Annotated[list[str] | None, typer.Argument(metavar="ENV...", show_default=False)] = None,
-    algorithm: Annotated[str, typer.Option("--algorithm", help="sac, or dqn for images.")] = "sac",
-    steps: Annotated[str, typer.Option("--steps", help="Environment steps of each seed.")] = "1_000_000",
-    seeds: Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = "1",
-    random_steps: Annotated[
-        str | None, typer.Option("--random-steps", help="Uniform actions at the start [sac: 5_000, dqn: 20_000].")
-    ] = None,
-    decay: Annotated[
-        str, typer.Option("--epsilon-decay", help="dqn: steps over which random actions fall from 1 to 0.01.")
-    ] = "250_000",
-    policy: Annotated[
-        Path | None, typer.Option("--policy", help="Play this policy instead: uniform, a file, or a run's folder.")
-    ] = None,
-    epsilon: Annotated[
-        str | None,
-        typer.Option(
-            "--epsilon", help="With --policy: chance of a random action [images: 0.01]; several share the steps."
-        ),
-    ] = None,
-    minari: Annotated[
-        str | None, typer.Option("--minari", help="With --policy: write a Minari dataset of this id.")
-    ] = None,
-    temperature: Annotated[
-        float, typer.Option("--temperature", help="With --policy: of a file's softmax; lower is more decided.")
-    ] = 1.0,
-    capacity: Annotated[str, typer.Option("--capacity", help="dqn: steps in the replay ring.")] = "1_000_000",
-    update_period: Annotated[int, typer.Option("--update-period", help="dqn: steps for each update.")] = 4,
-    snapshots: Annotated[int, typer.Option("--snapshots", help="Policies to keep of each seed.")] = 20,
-    rows: Annotated[
-        int | None, typer.Option("--rows", help="Environments of a seed that run side by side [sac: 16, dqn: 64].")
-    ] = None,
-    chunk: Annotated[
-        int, typer.Option("--chunk", help="Steps, and as many updates, between two changes of the acting policy.")
-    ] = 256,
-    eval_episodes: Annotated[int, typer.Option("--eval-episodes", help="Episodes per snapshot (0 = off).")] = 10,
-    record: Annotated[
-        str | None, typer.Option("--record", help="Also record so many transitions with each seed's best snapshot.")
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--max-episode-steps", help="Step limit, for environments without one.")
-    ] = None,
-    time_limit: Annotated[
-        float | None, typer.Option("--time-limit", help="Save and stop after so many seconds; --resume goes on.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option("--threads", help="Simulator threads [cores - 1].")] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/sac-ENV-TIME.")] = None,
-    resume: Annotated[Path | None, typer.Option("--resume", help="Continue this run instead.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")] = False,
+    words: Words = None,
+    algorithm: Algorithm = "sac",
+    steps: Steps = "1_000_000",
+    seeds: Seeds = "1",
+    random_steps: RandomSteps = None,
+    decay: Decay = "250_000",
+    policy: Policy = None,
+    epsilon: Epsilon = None,
+    minari: MinariId = None,
+    temperature: Temperature = 1.0,
+    capacity: Capacity = "1_000_000",
+    update_period: UpdatePeriod = 4,
+    snapshots: Snapshots = 20,
+    rows: Rows = None,
+    chunk: Chunk = 256,
+    eval_episodes: Episodes = 10,
+    record: Record = None,
+    limit: StepLimit = None,
+    time_limit: TimeLimit = None,
+    threads: Threads = None,
+    out: Out = None,
+    resume: Resume = None,
+    quiet: Quiet = False,
 ) -> None:
     """``sapp.collect.train(environments, ...)``, then ``evaluate_snapshots`` and ``save_datasets``."""
     from sapp.data.environment_names import typed_environment
-    from sapp.envs import is_frames
 
     named, changes = split_options(words or [])
     environments = [typed_environment(name) for name in named]
-    if resume is None and not environments:
-        raise SappError("collect needs an environment, as in: sapp collect hopper --steps 100_000")
-    if resume is not None and (environments or changes):
-        raise SappError("--resume continues a run as it was planned; leave environments and hyper-parameters out")
-
-    if policy is not None:
-        if resume is not None or changes:
-            raise SappError("--policy learns nothing: leave --resume and hyper-parameters out")
-        given: dict[str, Any] = {
-            "steps": whole_number("--steps", steps), "rows": rows or 64,
-            "epsilon": None if epsilon is None else _chances(epsilon),
-        }  # fmt: skip
-        wanted = _runs(environments, parse_seeds(seeds), out)
-        if any(is_frames(name) for name in environments):
-            if minari is not None:
-                raise SappError("--minari is for environments whose observations are vectors")
-            _play_given(wanted, policy, given | {"temperature": temperature, "threads": threads}, quiet)
+    _check(environments, changes, algorithm, policy, minari, resume)
+    recorded = None if record is None else whole_number("--record", record)
+    running: dict[str, Any] = {"threads": threads, "time_limit": time_limit, "progress": not quiet}
+    if resume is not None:
+        if _is_dqn(resume):
+            _resume_dqn(resume, running)
         else:
-            _record_given(wanted, policy, given | {"max_episode_steps": limit}, minari, quiet)
+            _resume_sac(resume, running, eval_episodes, recorded)
         return
-    if minari is not None:
-        raise SappError("--minari is for what a given policy plays: add --policy, such as --policy uniform")
-    if algorithm not in ("sac", "dqn"):
-        raise SappError(f"--algorithm {algorithm!r} is unknown: use sac, or dqn for images")
-    if resume is not None and _is_dqn(resume):
-        from sapp.collect import online_dqn
-
-        _print_dqn(online_dqn.resume(resume, threads=threads, time_limit=time_limit, progress=not quiet), 0)
-        return
-    if algorithm == "dqn" and resume is None:
+    count = whole_number("--steps", steps)
+    if policy is not None:
+        given: dict[str, Any] = {"steps": count, "rows": rows or 64, "epsilon": _chances(epsilon)}
+        of_images = {"temperature": temperature, "threads": threads}
+        _play(_runs(environments, parse_seeds(seeds), out), policy, given, of_images, limit, minari, quiet)
+    elif algorithm == "dqn":
         from sapp.collect.online_dqn import Exploration
 
         schedule = Exploration(
             whole_number("--random-steps", random_steps or "20_000"), whole_number("--epsilon-decay", decay)
         )
-        options: dict[str, Any] = {
-            "steps": whole_number("--steps", steps), "rows": rows or 64, "update_period": update_period,
-            "capacity": whole_number("--capacity", capacity), "exploration": schedule, "threads": threads,
-            "time_limit": time_limit, "progress": not quiet,
+        options = running | {
+            "steps": count, "rows": rows or 64, "update_period": update_period, "exploration": schedule,
+            "capacity": whole_number("--capacity", capacity),
         }  # fmt: skip
         _collect_dqn(_runs(environments, parse_seeds(seeds), out), changes, options, eval_episodes, quiet)
-        return
-
-    from sapp.algorithms.sac import SAC
-    from sapp.collect import online_training as online
-
-    if images := [name for name in environments if is_frames(name)]:
-        raise SappError(f"{images[0]} has images for observations and discrete actions: add --algorithm dqn")
-    from sapp.algorithms.config import override
-    from sapp.collect.snapshot_evaluation import evaluate_snapshots
-
-    if resume is not None:
-        run = online.resume(resume, threads=threads, time_limit=time_limit, progress=not quiet)
     else:
-        run = online.train(
-            environments,
-            seeds=parse_seeds(seeds),
-            steps=whole_number("--steps", steps),
-            algorithm=override(SAC(), changes),
-            random_steps=whole_number("--random-steps", random_steps or "5_000"),
-            rows=rows or 16,
-            chunk=chunk,
-            snapshots=snapshots,
-            max_episode_steps=limit,
-            threads=threads,
-            time_limit=time_limit,
-            out=out,
-            progress=not quiet,
-        )
-    if run.step < run.plan.steps:
-        print(
-            f"Run: {run.path}, at step {run.step:,} of {run.plan.steps:,}; go on with: sapp collect --resume {run.path}"
-        )
-        return
-    found = evaluate_snapshots(run, episodes=eval_episodes) if eval_episodes else []
-    transitions = None if record is None else whole_number("--record", record)
-    files = run.save_datasets(transitions)
-    if not quiet:
-        if found:
-            _print(run, found)
-        for file in files:
-            print(f"Data: {file}")
-    print(f"Run: {run.path}")
+        options = running | {
+            "seeds": parse_seeds(seeds), "steps": count, "rows": rows or 16, "chunk": chunk, "snapshots": snapshots,
+            "random_steps": whole_number("--random-steps", random_steps or "5_000"), "max_episode_steps": limit,
+            "out": out,
+        }  # fmt: skip
+        _collect_sac(environments, changes, options, eval_episodes, recorded)
+
+
+def _check(
+    environments: Sequence[str],
+    changes: dict[str, Any],
+    algorithm: str,
+    policy: Path | None,
+    minari: str | None,
+    resume: Path | None,
+) -> None:
+    """Refuse options that contradict each other, before anything is made."""
+    from sapp.envs import is_frames
+
+    if resume is None and not environments:
+        raise SappError("collect needs an environment, as in: sapp collect hopper --steps 100_000")
+    if resume is not None and (environments or changes):
+        raise SappError("--resume continues a run as it was planned; leave environments and hyper-parameters out")
+    if policy is not None and (resume is not None or changes):
+        raise SappError("--policy learns nothing: leave --resume and hyper-parameters out")
+    if minari is not None and policy is None:
+        raise SappError("--minari is for what a given policy plays: add --policy, such as --policy uniform")
+    if algorithm not in ("sac", "dqn"):
+        raise SappError(f"--algorithm {algorithm!r} is unknown: use sac, or dqn for images")
+    images = [name for name in environments if is_frames(name)]
+    if images and minari is not None:
+        raise SappError("--minari is for environments whose observations are vectors")
+    if images and policy is None and algorithm == "sac":
+        raise SappError(f"{images[0]} has images for observations and discrete actions: add --algorithm dqn")
 
 
 def _runs(environments: Sequence[str], seeds: int | Sequence[int], out: Path | None) -> list[Wanted]:
@@ -205,6 +200,69 @@ def _runs(environments: Sequence[str], seeds: int | Sequence[int], out: Path | N
         for name in environments
         for seed in numbers
     ]
+
+
+def _play(
+    wanted: Sequence[Wanted],
+    policy: Path,
+    options: dict[str, Any],
+    of_images: dict[str, Any],
+    limit: int | None,
+    minari: str | None,
+    quiet: bool,
+) -> None:
+    """A given policy in each environment and seed: games into their own layout, all else into a file or Minari."""
+    from sapp.envs import is_frames
+
+    if any(is_frames(environment) for environment, *_ in wanted):
+        _play_given(wanted, policy, options | of_images, quiet)
+    else:
+        _record_given(wanted, policy, options | {"max_episode_steps": limit}, minari, quiet)
+
+
+def _collect_sac(
+    environments: Sequence[str], changes: dict[str, Any], options: dict[str, Any], episodes: int, recorded: int | None
+) -> None:
+    """``sapp.collect.train(environments, ...)``, and what a finished run gets."""
+    from sapp.algorithms.config import override
+    from sapp.algorithms.sac import SAC
+    from sapp.collect import online_training as online
+
+    run = online.train(environments, algorithm=override(SAC(), changes), **options)
+    _finish_sac(run, episodes, recorded, quiet=not options["progress"])
+
+
+def _resume_sac(folder: Path, running: dict[str, Any], episodes: int, recorded: int | None) -> None:
+    """``sapp.collect.online_training.resume(folder)``, and what a finished run gets."""
+    from sapp.collect import online_training as online
+
+    _finish_sac(online.resume(folder, **running), episodes, recorded, quiet=not running["progress"])
+
+
+def _finish_sac(run: Any, episodes: int, recorded: int | None, *, quiet: bool) -> None:
+    """Evaluate the snapshots and write the datasets; of a run that was stopped, say how to go on."""
+    from sapp.collect.snapshot_evaluation import evaluate_snapshots
+
+    if run.step < run.plan.steps:
+        print(
+            f"Run: {run.path}, at step {run.step:,} of {run.plan.steps:,}; go on with: sapp collect --resume {run.path}"
+        )
+        return
+    found = evaluate_snapshots(run, episodes=episodes) if episodes else []
+    files = run.save_datasets(recorded)
+    if not quiet:
+        if found:
+            _print(run, found)
+        for file in files:
+            print(f"Data: {file}")
+    print(f"Run: {run.path}")
+
+
+def _resume_dqn(folder: Path, running: dict[str, Any]) -> None:
+    """``sapp.collect.online_dqn.resume(folder)``."""
+    from sapp.collect import online_dqn
+
+    _print_dqn(online_dqn.resume(folder, **running), 0)
 
 
 def _collect_dqn(
@@ -291,7 +349,9 @@ def _record_given(
             print(f"{data.size:,} transitions, {data.num_episodes:,} episodes, return {mean:.1f}")
 
 
-def _chances(text: str) -> list[float] | float:
+def _chances(text: str | None) -> list[float] | float | None:
+    if text is None:
+        return None
     try:
         found = [float(part) for part in text.split(",")]
     except ValueError:

@@ -26,6 +26,7 @@ Written in Pallas for its Triton back end; on a CPU it runs by interpretation, f
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -108,7 +109,8 @@ def log_sum_exp_gradient(
     return Penalty(scored.log_sum_exp, (outer, *inner, scored.head))
 
 
-class _Tiles(NamedTuple):
+@dataclass(frozen=True)
+class _Tiles:
     """How the rows of all states' actions lie in tiles of ``ROWS``, each of whole states."""
 
     critics: int
