@@ -22,11 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sapp import Dataset
+from sapp.data import Dataset
 
 Floats = np.ndarray
 FLOOR = 0.02
 """Least weight: of the log-min–max, whose lowest weight would be no penalty at all."""
+
 
 @dataclass(frozen=True)
 class Setting:

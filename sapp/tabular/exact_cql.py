@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from studies.uneven_coverage.worlds import FLOOR, Floats, World
+from sapp.tabular.uneven_coverage import FLOOR, Floats, World
 
 
 def conservative_values(world: World, charge: Floats, iterations: int = 60) -> Floats:
@@ -46,6 +46,7 @@ SPREADS: Mapping[str, Callable[[World, np.random.Generator], Floats]] = {
     "counts, n^-½": lambda world, rng: world.share**-0.5,
 }
 """Ways to spread a penalty over states, before all are scaled to a mean of 1 over the data."""
+
 
 def exact_losses(worlds: Sequence[World], alphas: Sequence[float]) -> dict[str, Floats]:
     """What CQL's exact minimiser loses [α, worlds], by the way the penalty is spread."""
