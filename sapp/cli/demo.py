@@ -1,4 +1,4 @@
-"""``sapp demo``: data made on the spot, CQL and SA-CQL side by side, a table and a figure, in under three minutes."""
+"""``sapp demo``: where pessimism has to know the state, exactly and learned, and a policy on its way into use."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ def add_command(app: typer.Typer) -> None:
     """Add ``demo`` to ``sapp``."""
     app.command(
         epilog="Example: sapp demo --out runs/demo",
-        help="Make data, train CQL and SA-CQL side by side, show scores and a figure; under three minutes on two "
-        "cores. If --out holds a demo that was interrupted, it goes on as it began.",
+        help="Show where state-aware pessimism must help and where it cannot: exact solutions and networks that learn, "
+        "each beside its control; then what the logs say a policy is worth, its ONNX file, and a figure. Under three "
+        "minutes on two cores. If --out holds a demo that was interrupted, it goes on as it began.",
     )(demo)
 
 
 def demo(
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/demo-TIME.")] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="Seeds of each algorithm.")] = 3,
-    steps: Annotated[int, typer.Option("--steps", help="Steps of the last phase.")] = 3_000,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder; default runs/demo-TIME.")] = None,
+    problems: Annotated[int, typer.Option("--problems", min=2, help="Problems of each case that networks learn.")] = 8,
+    steps: Annotated[int, typer.Option("--steps", min=3, help="Gradient steps of the networks' last phase.")] = 1_500,
     quiet: Quiet = False,
 ) -> None:
     """``sapp.cli.demo_run.demo()``."""
+    from sapp.cli.demo_problem import Sizes
     from sapp.cli.demo_run import demo as show
 
-    show(out, seeds=seeds, steps=steps, progress=not quiet)
+    show(out, Sizes(worlds=problems, steps=steps), progress=not quiet)

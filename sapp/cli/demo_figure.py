@@ -1,4 +1,4 @@
-"""The demonstration's figure: learning curves, the data, and SA-CQL's weights over states."""
+"""The demonstration's figure: where data are and where policies go, and what each way of being pessimistic costs."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sapp.cli.demo_problem import EVEN, UNEVEN, VARIANTS
 from sapp.core.extras import require
+from sapp.core.statistics import mean_interval
 
 if TYPE_CHECKING:
-    from sapp.data import Dataset
-    from sapp.runs.run import Run
+    from sapp.tabular.uneven_coverage import Floats, World
+
+COLOURS = {"CQL": "#4c78a8", "SA-CQL": "#e45756", "shuffled": "#9a9a9a"}
+LABELS = {
+    "CQL": "CQL\nsame pessimism\nin every state",
+    "SA-CQL": "SA-CQL\nby the state\nratio",
+    "shuffled": "shuffled\nsame weights,\nwrong states",
+}
+Regrets = Mapping[str, Mapping[str, "Floats"]]
 
 
-def draw(run: Run, dataset: Dataset, weights: np.ndarray, colours: Mapping[str, str], path: Path) -> Path:
-    """Draw learning curves, where the data are, and where SA-CQL puts its pessimism.
+def draw(world: World, exact: Regrets, learned: Regrets, path: Path) -> Path:
+    """Draw the data of one world, and regrets in both cases.
 
     Args:
-        run: of the demonstration.
-        dataset: that it was trained on.
-        weights: SA-CQL's at every state of the data.
-        colours: of the algorithms, by name.
+        world: of uneven coverage.
+        exact: regret [worlds] by case and variant, of the exact minimiser.
+        learned: the same of networks.
         path: a PNG file.
     """
     require("matplotlib", "drawing figures")
@@ -30,91 +38,73 @@ def draw(run: Run, dataset: Dataset, weights: np.ndarray, colours: Mapping[str, 
     from matplotlib.figure import Figure
 
     from sapp.core.files import write_aside
-    from sapp.data.normalised_scores import normalized_score
 
-    figure = Figure(figsize=(14, 4.6), layout="constrained")
+    figure = Figure(figsize=(13, 4.4), layout="constrained")
     FigureCanvasAgg(figure)  # a canvas of its own: pyplot would pick a back end and keep global state
-    curves, density, where = figure.subplots(1, 3, width_ratios=(1.15, 1, 1))
-    behaviour = float(np.mean(normalized_score("point", dataset.episode_returns)))
-    _draw_curves(curves, run, behaviour, colours)
-    counts, edges = _binned(dataset, None)
-    _draw_map(figure, density, np.where(counts > 0, counts, np.nan), edges, "Where the data are", "transitions", True)
-    _draw_paths(where, run)
-    mean, _ = _binned(dataset, weights)
-    title = "SA-CQL's pessimism (lines: its policies)"
-    _draw_map(figure, where, mean, edges, title, "weight f(ω(s)), mean over seeds", False)
+    data, uneven, even = figure.subplots(1, 3, width_ratios=(0.8, 1, 1))
+    _draw_shares(data, world)
+    even.sharey(uneven)
+    _draw_regrets(uneven, exact[UNEVEN], learned[UNEVEN])
+    _draw_regrets(even, exact[EVEN], learned[EVEN])
+    uneven.set(title="Data cover states unevenly", ylabel="regret, % of a random policy's (lower is better)")
+    uneven.set_ylim(bottom=0)
+    even.set(title="Data cover states evenly")
+    uneven.legend(frameon=False, loc="upper left")
     write_aside(path, lambda aside: figure.savefig(aside, format="png", dpi=150))
     return path
 
 
-def _draw_curves(axis: Any, run: Run, behaviour: float, colours: Mapping[str, str]) -> None:
-    rows = run.evaluations()
-    for name, colour in colours.items():
-        points: dict[int, list[float]] = {}
-        for row in rows:
-            if row["algorithm"] == name:
-                points.setdefault(int(row["updates"]), []).append(float(row["score_mean"]))
-        x, values = list(points), [np.asarray(each) for each in points.values()]
-        low, mean, high = ([reduce(each) for each in values] for reduce in (np.min, np.mean, np.max))
-        axis.plot(x, mean, color=colour, label=name, linewidth=2, marker="o", markersize=3.5)
-        axis.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-    axis.axhline(behaviour, color="#555555", linestyle="--", linewidth=1.2, label="behaviour (the logs)")
-    weighted = sum(phase.steps for phase in run.plan.phases if phase.base and not phase.weighted)
-    axis.axvline(weighted, color="#999999", linestyle=":", linewidth=1)
-    axis.annotate(
-        "weights count from here", (weighted, 0.02), xycoords=("data", "axes fraction"), xytext=(4, 0),
-        textcoords="offset points", fontsize=8, color="#666666",
-    )  # fmt: skip
-    axis.set(title="Learning (band: range over seeds)", xlabel="gradient steps", ylabel="normalised score")
-    axis.legend(loc="lower right", frameon=False, bbox_to_anchor=(1.0, 0.08))
-    axis.grid(alpha=0.25)
+def _draw_shares(axis: Any, world: World) -> None:
+    """What share of the data, and of a policy's discounted visits, the entrance has, and the hall."""
+    doors = world.data.observation[0].size - int((world.occupancy == world.occupancy[-1]).sum())
+    rows = {
+        "share of\nthe data": (world.share[:doors].sum(), world.share[doors:].sum()),
+        "share of the\npolicy's value": (world.occupancy[:doors].sum(), world.occupancy[doors:].sum()),
+    }
+    for position, values in enumerate(rows.values()):
+        bottom = 0.0
+        for name, share, colour in zip(("entrance", "hall"), values, ("#f2b701", "#c9d3df"), strict=True):
+            axis.bar(
+                position, 100 * share, bottom=bottom, color=colour, width=0.62, label=name if not position else None
+            )
+            axis.text(
+                position, bottom + 50 * share, f"{name} {100 * share:.0f} %", ha="center", va="center", fontsize=9
+            )
+            bottom += 100 * share
+    axis.set(title="Uneven: the entrance is rarely logged", ylabel="percent", xlim=(-0.5, 1.5))
+    axis.set_xticks(range(len(rows)), list(rows))
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_paths(axis: Any, run: Run, episodes: int = 4) -> None:
-    """Where the final policies of SA-CQL go."""
-    from sapp.envs.point import Point
-
-    for member in (each for each in run.members if each.algorithm == "SA-CQL"):
-        point = Point()
-        path, active = [point.reset(episodes, seed=1).copy()], np.ones(episodes, bool)
-        for _ in range(point.max_episode_steps):
-            position, _, terminal = point.step(run.predict(path[-1], member), active)
-            path.append(position)
-            active &= ~terminal
-        axis.plot(*np.stack(path).transpose(2, 0, 1), color="white", linewidth=1.6, alpha=0.9, zorder=2.5)
-        axis.plot(*np.stack(path).transpose(2, 0, 1), color="black", linewidth=0.6, alpha=0.9, zorder=2.6)
-
-
-def _binned(dataset: Dataset, values: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Counts, or the mean of values, in cells of the square; cells without data are NaN in a mean."""
-    edges = np.linspace(-1.0, 1.0, 41)
-    x, y = dataset.observation[:, 0], dataset.observation[:, 1]
-    counts, _, _ = np.histogram2d(y, x, bins=(edges, edges))
-    if values is None:
-        return counts, edges
-    sums, _, _ = np.histogram2d(y, x, bins=(edges, edges), weights=values)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan), edges
-
-
-def _draw_map(
-    figure: Any, axis: Any, values: np.ndarray, edges: np.ndarray, title: str, label: str, logarithmic: bool
-) -> None:
-    from matplotlib.colors import LogNorm
-    from matplotlib.patches import Rectangle
-
-    from sapp.envs.point import GOAL, PIT
-
-    shown = axis.pcolormesh(
-        edges, edges, values, cmap="Greys" if logarithmic else "viridis", norm=LogNorm() if logarithmic else None
-    )
-    figure.colorbar(shown, ax=axis, label=label, shrink=0.9)
-    size = PIT[1] - PIT[0]
-    axis.add_patch(Rectangle(PIT[0], *size, facecolor="none", edgecolor="#b22222", linewidth=1.5, hatch="///"))
-    axis.text(*(PIT[0] + size / 2), "pit", ha="center", va="center", color="#b22222",
-              bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5})  # fmt: skip
-    axis.plot(*GOAL, marker="*", markersize=13, color="#f2b701", markeredgecolor="black", linestyle="none")
-    axis.annotate("start", (-0.9, 0.0), color="black", fontsize=9, ha="center", va="center",
-                  bbox={"facecolor": "white", "edgecolor": "#999999", "pad": 1.5, "alpha": 0.85})  # fmt: skip
-    axis.annotate("goal", tuple(GOAL), xytext=(-2, 10), textcoords="offset points", fontsize=9, ha="center")
-    axis.set(title=title, xlabel="x", ylabel="y", aspect="equal", xlim=(-1, 1), ylim=(-1, 1))
+def _draw_regrets(axis: Any, exact: Mapping[str, Floats], learned: Mapping[str, Floats]) -> None:
+    """Means with 95 % intervals over worlds, exact and learned side by side."""
+    for offset, regrets, alpha, label in (
+        (-0.2, exact, 1.0, "solved exactly"),
+        (0.2, learned, 0.45, "learned by networks"),
+    ):
+        for position, name in enumerate(VARIANTS):
+            found = mean_interval(regrets[name])
+            error = np.array([[found.estimate - found.low], [found.high - found.estimate]])
+            axis.bar(position + offset, found.estimate, width=0.36, color=COLOURS[name], alpha=alpha)
+            axis.errorbar(
+                position + offset,
+                found.estimate,
+                yerr=np.maximum(error, 0.0),
+                color="#333333",
+                linewidth=1.2,
+                capsize=3,
+            )
+            axis.text(
+                position + offset,
+                0.4,
+                f"{found.estimate:.1f}",
+                ha="center",
+                va="bottom",
+                fontsize=8.5,
+                color="white" if alpha == 1.0 else "#222222",
+            )
+        axis.bar(0, 0, color="#555555", alpha=alpha, label=label)
+    axis.set_xticks(range(len(VARIANTS)), [LABELS[name] for name in VARIANTS])
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.grid(axis="y", alpha=0.25)
+    axis.set_axisbelow(True)

@@ -1,224 +1,224 @@
-"""The demonstration: data made on the spot, CQL and SA-CQL side by side, a table and a figure."""
+"""The demonstration: where knowing the state must help, exactly and learned, and the way of a policy into use."""
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from sapp.cli.demo_problem import (
+    ALPHAS,
+    CASES,
+    EVEN,
+    TITLES,
+    UNEVEN,
+    VARIANTS,
+    Sizes,
+    algorithm,
+    choices,
+    exact_regrets,
+    learned_regrets,
+    learning_worlds,
+)  # fmt: skip
 from sapp.core.errors import SappError
+from sapp.core.statistics import Interval, mean_interval, paired_difference
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from sapp.algorithms import Algorithm
-    from sapp.data import Dataset
     from sapp.runs.run import Run
+    from sapp.tabular.uneven_coverage import Floats, World
 
-COLOURS = {"CQL": "#4c78a8", "SA-CQL": "#e45756"}
-READING = (
-    "How to read it: the difference is paired (same seeds, same starts); if its interval holds 0, this run does not "
-    "distinguish the two, and whether knowing the state is what helps, only the controls can say (shuffled, matched "
-    "and random weights, see docs/cli.md)."
+PROBLEM = (
+    "An episode begins with one decision at the entrance; the rest of it is spent in a hall. Half of a policy's "
+    "discounted value is decided at the entrance. Where coverage is uneven that is one logged row in 25 (in the even "
+    "case, one in two): too few to know the best action there, plenty in the hall."
 )
+READING = (
+    "Regret in percent of a random policy's, lower is better; in brackets 95 % intervals over problems, differences "
+    "paired by problem. Each way to spread CQL's penalty has its best strength, chosen on other problems. 'shuffled' "
+    "has SA-CQL's weights at the wrong states: what it gains or loses is not the knowledge of the state."
+)
+SIZES = "demo.json"
 
 
-def algorithms(hidden: Sequence[int] = (64, 64)) -> dict[str, Algorithm]:
-    """CQL and SA-CQL for the point task, small and fast.
+@dataclass(frozen=True)
+class Shown:
+    """What a demonstration has found.
 
-    Both carry a ratio estimator and differ in one number, whether its weights count: so one compiled program trains
-    both, and CQL is exactly CQL. Weights lie in [0.5, 1.5], around CQL's 1. The settings were chosen by hand on this
-    very task, discount and alpha so that policies stay near the data and the ratio can be learned in a minute.
+    Attributes:
+        path: its folder: the run in ``run/``, demo.png, policy.onnx and the policy's card.
+        run: of the networks.
+        exact: regret [worlds] by case and variant, of the exact minimiser.
+        learned: the same of the networks.
     """
-    from sapp.algorithms import CQL
-    from sapp.weights import DualDICE, LogMinMax, control
 
-    ratio = DualDICE(
-        f=LogMinMax(0.5, 1.0), hidden=tuple(hidden), zeta_lr=1e-3, ratio_lr=1e-3, next_actions=4, fallback=True
-    )
-    return {
-        name: CQL(
-            alpha=30.0,
-            discount=0.9,
-            critic_lr=1e-3,
-            actor_lr=1e-3,
-            temperature_lr=1e-3,
-            initial_temperature=0.1,
-            tau=0.01,
-            hidden=tuple(hidden),
-            action_samples=4,
-            batch_size=128,
-            weights=control(ratio, kind),
-        )
-        for name, kind in {"CQL": "uniform", "SA-CQL": "real"}.items()
-    }
+    path: Path
+    run: Run
+    exact: Mapping[str, Mapping[str, Floats]]
+    learned: Mapping[str, Mapping[str, Floats]]
 
 
 def demo(
     out: str | Path | None = None,
+    sizes: Sizes | None = None,
     *,
-    seeds: int = 3,
-    steps: int = 3_000,
-    pretrain: int = 1_000,
-    ratio_steps: int = 2_500,
-    logged_episodes: int = 400,
-    eval_episodes: int = 50,
-    hidden: Sequence[int] = (64, 64),
     progress: bool = True,
     console: Console | None = None,
-) -> Run:
-    """Make logs of the point task, train on them, print a table and draw a figure; return the run.
+) -> Shown:
+    """Solve and learn the demonstration's problems, print tables, draw the figure, export a policy.
 
     Args:
-        out: run folder; by default ``runs/demo-<time>``. A demo that it holds goes on as it began, whatever the sizes
-            below say, and is shown.
-        seeds: of each algorithm.
-        steps: of the joint phase.
-        pretrain: steps of plain CQL before.
-        ratio_steps: steps in which only the ratio learns.
-        logged_episodes: size of the data.
-        eval_episodes: episodes per member and evaluation.
-        hidden: layer sizes of all networks.
+        out: folder; by default ``runs/demo-<time>``. A demonstration that it holds goes on as it began, whatever
+            ``sizes`` says, and is shown.
+        sizes: how much is computed.
         progress: show a progress bar.
         console: where to print; by default stdout.
     """
     from rich.console import Console
 
     from sapp.cli.demo_figure import draw
-    from sapp.core.errors import Interrupted
-    from sapp.data import Dataset
-    from sapp.evaluation.online_evaluation import play
-    from sapp.runs.folders import CONFIG, new_folder
-    from sapp.runs.phases import sa_protocol
-    from sapp.training.train import datasets_of, train
-    from sapp.training.train import resume as go_on
 
     console = console or Console()
     began = time.perf_counter()
-    folder = Path(out) if out is not None else new_folder("demo")
-    every = max(1, steps // 8)
-    try:
-        if (folder / CONFIG).exists():
-            _say(console, _found(folder))
-            run = go_on(folder, progress=progress)
-        else:
-            run = train(
-                algorithms(hidden),
-                _logs(logged_episodes, console),
-                seeds=seeds,
-                phases=sa_protocol(steps, pretrain, ratio_steps),
-                out=folder,
-                eval_every=every,
-                log_every=every,
-                eval_episodes=eval_episodes,
-                progress=progress,
-            )
-    except Interrupted:
-        raise Interrupted(f"interrupted; saved. Continue with: sapp demo --out {folder}") from None
-    (dataset,) = datasets_of(run)
-    assert isinstance(dataset, Dataset)
-    found = play(run, episodes=run.plan.eval_episodes, seed=1)  # other starts than those of the learning curves
-    scores = {
-        name: np.stack([np.asarray(one.scores) for one in found if run.members[one.member].algorithm == name])
-        for name in COLOURS
-    }
-    console.print(table(dataset, scores))
+    folder, sizes, found = _begun(out, sizes or Sizes())
+    _say(console, found or PROBLEM)
+    exact = {case: exact_regrets(case, sizes.exact_worlds) for case in CASES}
+    console.print(table("Solved exactly, with the true state ratio", exact))
+    worlds = learning_worlds(sizes.worlds)
+    run = _learn(folder, sizes, worlds, progress)
+    learned = learned_regrets(run, worlds)
+    console.print(table("Learned by networks, with DualDICE's ratio", learned))
     _say(console, READING)
+    _say(console, "")
+    _judge(run, worlds, console)
+    _export(run, folder, console)
     try:
-        figure = draw(run, dataset, state_weights(run, dataset).mean(0), COLOURS, run.path / "demo.png")
-        _say(console, f"Figure: {figure}")
-    except SappError as error:  # matplotlib is an extra; what was trained is there all the same
+        _say(console, f"Figure: {draw(worlds[f'{UNEVEN}-0'][1], exact, learned, folder / 'demo.png')}")
+    except SappError as error:  # matplotlib is an extra; what was computed is there all the same
         _say(console, f"No figure: {error}")
     _say(console, f"Run: {run.path}  ({time.perf_counter() - began:.0f} s)")
-    return run
+    return Shown(folder, run, exact, learned)
 
 
-def _logs(episodes: int, console: Console) -> Dataset:
-    from sapp.envs.point import behaviour_dataset
+def _begun(out: str | Path | None, sizes: Sizes) -> tuple[Path, Sizes, str]:
+    """The folder, the sizes it began with, and what to say if it did; another folder's content is left alone."""
+    from sapp.core.files import write_text
+    from sapp.runs.folders import new_folder
 
-    dataset = behaviour_dataset(episodes)
-    _say(
-        console,
-        f"{dataset.num_episodes} logged episodes of the point task, {dataset.size:,} transitions: a point goes around "
-        "a pit to its goal, in the logs slowly by the long way or recklessly by the short one.",
-    )
-    return dataset
-
-
-def _found(folder: Path) -> str:
-    """What to say of a demo that a folder holds; another run there is refused."""
-    from sapp.runs.run import Run
-
-    run = Run(folder)
-    named = {member.algorithm for member in run.members}
-    if named != set(COLOURS) or [problem.environment for problem in run.plan.problems] != ["point"]:
-        raise SappError(
-            f"{folder}: already holds a run, and not one of the demo; continue it with 'sapp resume {folder}' or "
-            "choose another --out"
+    folder = Path(out) if out is not None else new_folder("demo")
+    file = folder / SIZES
+    if file.exists():
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            sizes = Sizes(**kept | {"hidden": tuple(kept["hidden"])})
+        except (OSError, ValueError, TypeError, KeyError):
+            raise SappError(f"{file}: not the sizes of a demo; choose another --out") from None
+        return (
+            folder,
+            sizes,
+            f"The demo in {folder} goes on as it began: {sizes.worlds} problems, {sizes.steps:,} steps.",
         )
-    seeds = len(run.members) // len(COLOURS)
-    stands = "is trained" if run.step >= run.total_steps else f"goes on from step {run.step:,} of {run.total_steps:,}"
-    return f"The demo in {folder} {stands}, as it began: {seeds} seeds, {run.plan.phases[-1].steps:,} steps at the end."
+    if folder.exists() and any(folder.iterdir()):
+        raise SappError(f"{folder}: holds files, and they are not a demo's; choose another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_text(file, json.dumps(asdict(sizes)) + "\n")
+    return folder, sizes, ""
+
+
+def _learn(folder: Path, sizes: Sizes, worlds: Mapping[str, tuple[str, World]], progress: bool) -> Run:
+    """The networks' run: trained, taken up again, or there already."""
+    from sapp.core.errors import Interrupted
+    from sapp.runs.folders import CONFIG
+    from sapp.runs.phases import sa_protocol
+    from sapp.training.train import resume, train
+
+    path = folder / "run"
+    try:
+        if (path / CONFIG).exists():
+            return resume(path, progress=progress)
+        return train(
+            {name: partial(_of_dataset, name, sizes, worlds) for name in VARIANTS},
+            [replace(world.data, name=name) for name, (_, world) in worlds.items()],
+            phases=sa_protocol(sizes.steps, max(1, sizes.steps // 3), max(1, sizes.steps // 3)),
+            out=path,
+            eval_every=0,
+            checkpoint_every=max(1, sizes.steps // 3),
+            log_every=max(1, sizes.steps // 3),
+            progress=progress,
+        )
+    except Interrupted:
+        raise Interrupted(f"interrupted; saved. Continue with: sapp demo --out {folder}") from None
+
+
+def _of_dataset(variant: str, sizes: Sizes, worlds: Mapping[str, tuple[str, World]], dataset: str) -> Algorithm:
+    """A variant with the strength for a dataset's case."""
+    return algorithm(variant, ALPHAS[worlds[dataset][0]][variant], sizes.hidden)
 
 
 def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def table(dataset: Dataset, scores: dict[str, np.ndarray]) -> Any:
-    """Scores of the logs and of both algorithms with 95 % intervals, and the paired difference."""
+def table(title: str, regret: Mapping[str, Mapping[str, Floats]]) -> Any:
+    """Regret of every variant in both cases, and its difference from CQL's."""
     from rich.table import Table
 
-    from sapp.core.statistics import mean_interval, seeds_and_episodes
-    from sapp.data.normalised_scores import normalized_score
-
-    logged = normalized_score("point", dataset.episode_returns)
-    seeds, episodes = scores["CQL"].shape
-    rows = {
-        f"behaviour ({len(logged)} logged episodes)": mean_interval(logged),
-        **{name: seeds_and_episodes(values, seed=0) for name, values in scores.items()},
-        "SA-CQL − CQL": seeds_and_episodes(scores["SA-CQL"] - scores["CQL"], seed=0),
-    }
-    out = Table(title="Normalised score: 0 random, 100 a good controller", title_justify="left", caption_justify="left")
-    out.caption = f"final policies: {seeds} seeds × {episodes} episodes, Student's t over seeds"
-    out.add_column("policy")
-    out.add_column("score", justify="right")
-    out.add_column("95 % interval", justify="right")
-    for name, (estimate, low, high) in rows.items():
-        if "−" in name:
-            out.add_section()
-        out.add_row(name, f"{estimate:.1f}", f"{low:.1f} to {high:.1f}")
+    out = Table(title=title, title_justify="left")
+    out.add_column("penalty")
+    for case in (UNEVEN, EVEN):
+        out.add_column(TITLES[case].lower(), justify="right")
+        out.add_column("minus CQL", justify="right")
+    for name in VARIANTS:
+        cells = []
+        for case in (UNEVEN, EVEN):
+            own, cql = regret[case][name], regret[case]["CQL"]
+            cells += [f"{own.mean():.1f} %", "" if name == "CQL" else _interval(paired_difference(own, cql))]
+        out.add_row(name, *cells)
     return out
 
 
-def state_weights(run: Run, dataset: Dataset) -> np.ndarray:
-    """SA-CQL's weights f(ω(s)) at every state of the data, [seeds, N], from the newest checkpoint.
+def _interval(found: Interval) -> str:
+    return f"{found.estimate:+.1f} ({found.low:+.1f} to {found.high:+.1f})"
 
-    In training f rescales within each batch; here the batch is the whole dataset.
-    """
-    import jax
-    import jax.numpy as jnp
 
-    from sapp.core.spec import Batch
+def _judge(run: Run, worlds: Mapping[str, tuple[str, World]], console: Console) -> None:
+    """What the logs say that a policy is worth, beside the truth."""
+    from sapp.ope.estimators import Settings
+    from sapp.ope.offline import evaluate_offline
+    from sapp.ope.targets import from_actor
 
-    observation = jnp.asarray(dataset.observation)
-    batch = Batch(
-        observation=observation,
-        action=jnp.asarray(dataset.scaled_action()),
-        reward=jnp.asarray(dataset.reward),
-        next_observation=jnp.asarray(dataset.next_observation),
-        terminal=jnp.asarray(dataset.terminal, jnp.float32),
-        initial_observation=observation,
+    index = run.member_index(f"SA-CQL/{UNEVEN}-0/0")
+    member, (_, world) = run.members[index], worlds[f"{UNEVEN}-0"]
+    policy = from_actor(str(member), run.actors[index], discrete=True)
+    found = evaluate_offline([policy], world.data, Settings(discount=CASES[UNEVEN].discount, exact=True))
+    row = found.row(0)
+    truth = float((world.occupancy * (world.reward * choices(run, member, world)).sum(1)).sum())
+    own = mean_interval(world.data.reward)
+    asked = f"From the logs alone (sapp evaluate --offline): {member}"
+    if row["value"] is None:
+        answer = "no estimate deserves trust"
+    else:
+        answer = f"{row['value']:.3f} ({row['value_low']:.3f} to {row['value_high']:.3f}) per step, {row['verdict']}"
+    _say(console, f"{asked}: {answer}. The truth: {truth:.3f}; the logs' own mean reward: {own.estimate:.3f}.")
+
+
+def _export(run: Run, folder: Path, console: Console) -> None:
+    """The same policy as an ONNX file with its card."""
+    from sapp.export import export_policy
+
+    try:
+        card = export_policy(run, folder / "policy.onnx", member=f"SA-CQL/{UNEVEN}-0/0")
+    except SappError as error:  # onnx is an extra
+        _say(console, f"No ONNX file: {error}")
+        return
+    _say(
+        console,
+        f"Exported: {folder / 'policy.onnx'}, the same actions as ours on {card['check']['inputs']:,} inputs; "
+        f"its card: {folder / 'policy.md'}",
     )
-    _, learners = run.restore()
-    found = []
-    for group, learner in zip(run.groups, learners, strict=True):
-        for index, member in enumerate(group.members):
-            if member.name == "SA-CQL":
-                base, ratio = jax.tree.map(lambda leaf, i=index: leaf[i], (learner.base, learner.ratio))
-                policy = member.algorithm.policy(base)
-                found.append(member.algorithm.weights.weights(ratio, batch, policy, jax.random.PRNGKey(0))[0])
-    return np.stack([np.asarray(each) for each in found])

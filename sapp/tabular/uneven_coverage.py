@@ -74,6 +74,11 @@ class World:
         """d^π/d^D [S]."""
         return self.occupancy / self.share
 
+    @property
+    def at_random(self) -> float:
+        """Reward per step that uniformly random actions lose."""
+        return float((self.occupancy * (self.reward.max(1) - self.reward.mean(1))).sum())
+
     def lost(self, values: Floats) -> float:
         """Reward per step that greedy actions by values [S, A] lose."""
         chosen = np.take_along_axis(self.reward, values.argmax(1)[:, None], 1)[:, 0]
