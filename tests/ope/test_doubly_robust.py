@@ -8,7 +8,7 @@ import pytest
 from sapp.ope.doubly_robust import dice_of_bags, doubly_robust, fqe_of_bags
 from sapp.ope.estimators import Fitted, Settings
 
-# one policy, two bags, three episodes of lengths 2, 5 and 10: the first bag holds them 2, 0, 1 times, the second 0, 1, 1
+# one policy, two bags, episodes of lengths 2, 5 and 10: the first bag holds them 2, 0, 1 times, the second 0, 1, 1
 COUNTS, LENGTHS = np.array([[2, 0, 1], [0, 1, 1]]), np.array([2, 5, 10])
 START = np.array([[[1.0, 2.0, 4.0], [3.0, 5.0, 9.0]]])
 REWARD = np.array([[[1.0, 7.0, 3.0], [2.0, 4.0, 6.0]]])
