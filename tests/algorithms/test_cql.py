@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sapp import CQL, SappError
-from sapp.algorithms.actor_critic import actor_loss, bootstrap_target, temperature_loss
+from sapp.algorithms.actor_critic import SoftState, actor_loss, bootstrap_target, temperature_loss
 from sapp.algorithms.cql import ALPHA_SCALES, _parts, critic_gradient, critic_loss, propose
 from sapp.core.spec import Batch, Spec
 from sapp.networks import ensemble
@@ -31,16 +34,38 @@ def batch() -> Batch:
     )  # fmt: skip
 
 
-def numpy_critic(state, index: int, observation: np.ndarray, action: np.ndarray) -> float:
-    """Q_i(s, a) of one pair, layer by layer in float64."""
+@pytest.fixture(scope="module")
+def apart() -> SoftState:
+    """Critics whose values differ by units between actions, targets of their own, an actor that tells states apart."""
+    state = CQL(hidden=(16, 16, 16)).init(jax.random.PRNGKey(1), SPEC)
+    last = state.critics.mlp.layers[-1].weight
+    state = eqx.tree_at(lambda s: s.critics.mlp.layers[-1].weight, state, 80.0 * last)
+    state = eqx.tree_at(lambda s: s.targets.mlp.layers[-1].weight, state, 50.0 * last[::-1])
+    heads = state.actor.mean.weight, state.actor.log_std.weight, state.actor.log_std.bias
+    return eqx.tree_at(
+        lambda s: (s.actor.mean.weight, s.actor.log_std.weight, s.actor.log_std.bias),
+        state,
+        (3.0 * heads[0], 8.0 * heads[1], heads[2] - 1.0),
+    )
+
+
+Layers = list[tuple[np.ndarray, np.ndarray]]
+
+
+def layers_of(network: Any, index: int) -> Layers:
+    """Weights and biases of one of a pair of networks, in float64."""
+    return [tuple(np.asarray(x[index], np.float64) for x in (w.weight, w.bias)) for w in network.mlp.layers]
+
+
+def numpy_value(layers: Layers, observation: np.ndarray, action: np.ndarray) -> float:
+    """Q(s, a) of one pair, layer by layer."""
     x = np.concatenate([observation, action]).astype(np.float64)
-    layers = state.critics.mlp.layers
-    for layer in layers[:-1]:
-        x = np.maximum(x @ np.asarray(layer.weight[index], np.float64) + np.asarray(layer.bias[index]), 0.0)
-    return float((x @ np.asarray(layers[-1].weight[index], np.float64) + np.asarray(layers[-1].bias[index]))[0])
+    for weight, bias in layers[:-1]:
+        x = np.maximum(x @ weight + bias, 0.0)
+    return float((x @ layers[-1][0] + layers[-1][1])[0])
 
 
-def numpy_gaussian(state, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def numpy_gaussian(state: SoftState, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     x = observation.astype(np.float64)
     for layer in state.actor.trunk.layers:
         x = np.maximum(x @ np.asarray(layer.weight, np.float64) + np.asarray(layer.bias), 0.0)
@@ -55,42 +80,83 @@ def numpy_log_density(action: np.ndarray, mean: np.ndarray, log_std: np.ndarray)
     return float(np.sum(normal - np.log(1 - action.astype(np.float64) ** 2)))
 
 
-def test_conservative_term_equals_brute_force(batch: Batch) -> None:
-    """Thirty actions, each with the density of the distribution it was drawn from, one loop at a time in float64."""
-    algorithm = CQL(hidden=(16, 16, 16))
-    state = algorithm.init(jax.random.PRNGKey(1), SPEC)
-    here_key, there_key, uniform_key = jax.random.split(jax.random.PRNGKey(2), 3)
-    here = state.actor(batch.observation).sample_many(here_key, N)
-    there = state.actor(batch.next_observation).sample_many(there_key, N)
-    proposals = propose(here, there, uniform_key)
-    weights = jnp.linspace(0.0, 2.0, B)
-    target = jnp.linspace(-1.0, 1.0, B)
-    loss, metrics = critic_loss(state.critics, batch, target, proposals, weights, jnp.float32(2.5))
+class BruteForce:
+    """CQL(H)'s loss of the critics in float64, one state, one action and one critic at a time."""
 
-    assert proposals[0].shape == (B, 3 * N, A)
-    observation, following = np.asarray(batch.observation), np.asarray(batch.next_observation)
-    actions = np.asarray(proposals[0], np.float64)
-    expected, penalties = 0.0, []
-    for i in range(2):
-        squares, weighted = [], []
+    def __init__(self, state: SoftState, batch: Batch, actions: np.ndarray, weights: np.ndarray) -> None:
+        self.batch, self.actions, self.weights = batch, actions.astype(np.float64), weights
+        here, there = (np.asarray(x) for x in (batch.observation, batch.next_observation))
+        self.log_density = np.full((B, 3 * N), A * np.log(0.5))
+        targets = [layers_of(state.targets, i) for i in range(2)]
+        following = np.zeros(B)
         for b in range(B):
-            terms = []
+            at, after = numpy_gaussian(state, here[b]), numpy_gaussian(state, there[b])
+            for k in range(N):
+                self.log_density[b, k] = numpy_log_density(self.actions[b, k], *at)
+                # drawn at s', scored at s, corrected with its density at s'
+                self.log_density[b, N + k] = numpy_log_density(self.actions[b, N + k], *after)
+            following[b] = min(numpy_value(each, there[b], np.tanh(after[0])) for each in targets)
+        self.target = np.asarray(batch.reward) + 0.99 * (1 - np.asarray(batch.terminal)) * following
+        self.observation, self.logged = here, np.asarray(batch.action)
+
+    def parts(self, critic: Layers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Squared TD errors and penalties of the states [B], and the values of the proposed actions [B, 3N]."""
+        squares, penalties, values = np.zeros(B), np.zeros(B), np.zeros((B, 3 * N))
+        for b in range(B):
             for k in range(3 * N):
-                q = numpy_critic(state, i, observation[b], actions[b, k])
-                if k < N:
-                    density = numpy_log_density(actions[b, k], *numpy_gaussian(state, observation[b]))
-                elif k < 2 * N:  # drawn at s', scored at s, corrected with its density at s'
-                    density = numpy_log_density(actions[b, k], *numpy_gaussian(state, following[b]))
-                else:
-                    density = A * np.log(0.5)
-                terms.append(q - density)
-            q_data = numpy_critic(state, i, observation[b], np.asarray(batch.action[b]))
-            penalties.append(np.log(np.sum(np.exp(terms))) - q_data)
-            weighted.append(float(weights[b]) * penalties[-1])
-            squares.append((q_data - float(target[b])) ** 2)
-        expected += np.mean(squares) + 2.5 * np.mean(weighted)
-    assert float(metrics["critic/penalty"]) == pytest.approx(np.mean(penalties), rel=1e-4)
-    assert float(loss) == pytest.approx(expected, rel=1e-4)
+                values[b, k] = numpy_value(critic, self.observation[b], self.actions[b, k])
+            logged = numpy_value(critic, self.observation[b], self.logged[b])
+            penalties[b] = np.log(np.sum(np.exp(values[b] - self.log_density[b]))) - logged
+            squares[b] = (logged - self.target[b]) ** 2
+        return squares, penalties, values
+
+    def loss(self, critics: list[Layers], coefficient: float) -> float:
+        parts = [self.parts(critic) for critic in critics]
+        return float(sum(np.mean(s) + coefficient * np.mean(self.weights * p) for s, p, _ in parts))
+
+
+def test_update_equals_brute_force_in_value_and_slope(batch: Batch, apart: SoftState) -> None:
+    """Thirty actions, each with the density of the distribution it was drawn from, and weights that are far from 1.
+
+    The slope is read off Adam's first moment, a tenth of the gradient, along a direction drawn at random.
+    """
+    algorithm, key = CQL(hidden=(16, 16, 16), alpha=5.0), jax.random.PRNGKey(2)
+    weights = jnp.linspace(0.1, 3.5, B) ** 2
+    new, metrics = algorithm.update(apart, batch, weights, key)
+
+    here_key, next_key, uniform_key, *_ = jax.random.split(key, 5)
+    here = apart.actor(batch.observation).sample_many(here_key, N)
+    there = apart.actor(batch.next_observation).sample_many(next_key, N)
+    actions, _ = propose(here, there, uniform_key)
+    assert actions.shape == (B, 3 * N, A)
+    exact = BruteForce(apart, batch, np.asarray(actions), np.asarray(weights, np.float64))
+    critics = [layers_of(apart.critics, i) for i in range(2)]
+    parts = [exact.parts(critic) for critic in critics]
+    # what would go unseen otherwise: actions worth the same, densities that are the same at s and s', weights around 1
+    assert np.median(np.ptp(parts[0][2], axis=1)) > 2.0
+    assert abs(float(weights.mean()) - 1.0) > 1.0
+    assert float(metrics["critic/penalty"]) == pytest.approx(np.mean([p for _, p, _ in parts]), rel=1e-4)
+    assert float(metrics["critic/td"]) == pytest.approx(np.mean([s for s, *_ in parts]), rel=1e-4)
+    assert float(metrics["critic/loss"]) == pytest.approx(exact.loss(critics, 2.5), rel=1e-4)
+
+    rng = np.random.default_rng(0)
+    direction = [[tuple(rng.normal(size=x.shape) for x in layer) for layer in critic] for critic in critics]
+
+    def moved(step: float) -> list[Layers]:
+        return [
+            [tuple(x + step * d for x, d in zip(*pair, strict=True)) for pair in zip(critic, own, strict=True)]
+            for critic, own in zip(critics, direction, strict=True)
+        ]
+
+    slope = (exact.loss(moved(1e-6), 2.5) - exact.loss(moved(-1e-6), 2.5)) / 2e-6
+    moments = [layers_of(new.critic_optimiser.mu, i) for i in range(2)]
+    found = sum(
+        10.0 * np.sum(m * d)
+        for pair in zip(moments, direction, strict=True)
+        for layer in zip(*pair, strict=True)
+        for m, d in zip(*layer, strict=True)
+    )
+    assert found == pytest.approx(slope, rel=2e-3)
 
 
 def test_uniform_proposals_cover_the_whole_cube(batch: Batch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,11 +16,10 @@ from sapp.core.spec import Batch, Spec
 from sapp.weights import DualDICE, LogMinMax, RandomWeights
 
 
-class Heads:
+class Heads(eqx.Module):
     """A network given by a table: state i has the heads table[i] [n, K]; states are one-hot."""
 
-    def __init__(self, table: list) -> None:
-        self.table = jnp.asarray(table, jnp.float32)
+    table: jnp.ndarray = eqx.field(converter=lambda table: jnp.asarray(table, jnp.float32))
 
     def many(self, state: jnp.ndarray) -> jnp.ndarray:
         return jnp.einsum("bs,snk->bnk", state, self.table)
@@ -94,6 +94,26 @@ def test_rem_mixes_online_and_target_alike_and_takes_the_maximum() -> None:
     drawn = jax.random.uniform(jax.random.PRNGKey(3), (2,))
     np.testing.assert_allclose(mixture, drawn / drawn.sum())
     np.testing.assert_allclose(estimates(online, jnp.eye(2)[1:], mixture)[0, 0, 0], mixture @ jnp.array([2.0, 4.0]))
+
+
+def test_rems_update_has_one_mixture_for_q_and_its_target() -> None:
+    """Tables of five heads: what the update logs and where its gradient points, by the mixture of the update's key."""
+    algorithm, key = REM(ensemble=5, discount=0.9), jax.random.PRNGKey(4)
+    online, target = (Heads(np.random.default_rng(seed).normal(0, 3, (2, 2, 5))) for seed in (0, 1))
+    new, metrics = algorithm.update(
+        DQNState(online, target, algorithm.direction().init(online), jnp.int32(0)), BATCH, jnp.ones(2), key
+    )
+    drawn = np.asarray(jax.random.uniform(key, (5,)), np.float64)
+    mixture = drawn / drawn.sum()
+    q, following = (np.asarray(each.table, np.float64) @ mixture for each in (online, target))
+    y = np.array([0.5 + 0.9 * following[1].max(), -1.0])
+    error = np.array([q[0, 1], q[1, 0]]) - y
+    loss = np.where(np.abs(error) <= 1, 0.5 * error**2, np.abs(error) - 0.5).mean()
+    assert float(metrics["critic/target"]) == pytest.approx(y.mean(), rel=1e-5)
+    assert float(metrics["loss"]) == pytest.approx(loss, rel=1e-5)
+    slope = np.zeros((2, 2, 5))  # by state, action and head
+    slope[0, 1], slope[1, 0] = (np.clip(e, -1, 1) / 2 * mixture for e in error)
+    np.testing.assert_allclose(new.optimiser.mu.table, 0.1 * slope, rtol=1e-4, atol=1e-7)  # Adam's first moment
 
 
 def test_rem_acts_by_the_mean_of_its_heads() -> None:

@@ -52,11 +52,25 @@ def test_a_link_under_a_temporary_name_is_not_followed(tmp_path: Path, monkeypat
     assert victim.read_text() == "mine"
 
 
-def test_the_file_and_its_folder_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[str] = []
-    monkeypatch.setattr(files, "sync", lambda path: synced.append("folder" if path.is_dir() else "file"))
-    write_text(tmp_path / "a", "text")
-    assert synced == ["file", "folder"]
+def test_the_contents_are_on_disk_before_the_name_is_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the calls that the kernel gets: fsync of the written file, the renaming, fsync of the folder."""
+    calls: list[tuple[str, int]] = []
+    fsync, replace = os.fsync, os.replace
+
+    def flushed(descriptor: int) -> None:
+        calls.append(("fsync", os.fstat(descriptor).st_ino))
+        fsync(descriptor)
+
+    def renamed(source: Path, target: Path) -> None:
+        calls.append(("replace", source.stat().st_ino))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", renamed)
+    target = tmp_path / "a"
+    write_text(target, "text")
+    file, folder = target.stat().st_ino, tmp_path.stat().st_ino
+    assert calls == [("fsync", file), ("replace", file), ("fsync", folder)]
 
 
 KILLED = """

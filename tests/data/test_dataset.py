@@ -56,6 +56,13 @@ def test_terminal_wins_over_timeout_and_the_end_is_an_end() -> None:
     assert data.timeout.tolist() == [False, False, False, True]
 
 
+def test_the_constructor_itself_lets_a_terminal_win_over_a_timeout() -> None:
+    column = np.zeros((4, 1))
+    data = Dataset(column, column, np.zeros(4), column, [0, 1, 0, 1], [1, 1, 0, 1])
+    assert data.terminal.tolist() == [False, True, False, True]
+    assert data.timeout.tolist() == [True, False, False, False]
+
+
 def test_shapes_and_types_of_real_files() -> None:
     data = Dataset.from_arrays(
         np.arange(3, dtype=np.float64)[:, None],

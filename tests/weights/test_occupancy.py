@@ -32,7 +32,7 @@ from sapp.weights.classifier import (
     log_ratio,
     make_classifier,
 )
-from sapp.weights.occupancy import discounted
+from sapp.weights.occupancy import Networks, discounted
 from sapp.weights.successor import GaussianSuccessor, LoggedSuccessor, Transitions
 
 STATES, ROWS, BATCH = 5, 20_000, 256
@@ -228,9 +228,9 @@ def test_log_ratios_are_bounded() -> None:
     assert abs(float(log_ratio(network, jnp.ones((1, 1)))[0])) == LOG_RATIO_LIMIT
 
 
-def behaviour_of(mean: tuple[float, float], std: tuple[float, float]) -> TanhBehaviour:
-    """Of two actions, the same at every state of size 2."""
-    behaviour = TanhBehaviour(jax.random.PRNGKey(0), 2, 2, (4,))
+def behaviour_of(mean: tuple[float, ...], std: tuple[float, ...]) -> TanhBehaviour:
+    """The same at every state of size 2."""
+    behaviour = TanhBehaviour(jax.random.PRNGKey(0), 2, len(mean), (4,))
     last = behaviour.mlp.layers[-1]
     return eqx.tree_at(
         lambda b: (b.mlp.layers[-1].weight, b.mlp.layers[-1].bias),
@@ -454,6 +454,28 @@ def test_what_particles_follow_and_what_is_read_are_averaged_each_at_its_own_rat
         *map(jax.tree.leaves, (before.readout, after.readout, after.networks.classifier)), strict=True
     ):
         np.testing.assert_allclose(new, old + share * (online - old), atol=1e-6)
+
+
+class Carried(eqx.Module):
+    """In place of a model: a state becomes the action taken there, in either dimension."""
+
+    def step(self, state: jax.Array, action: jax.Array, logged: Any, noise: Any, key: jax.Array) -> tuple:
+        return jnp.broadcast_to(action, state.shape), jnp.zeros(len(state), bool)
+
+
+def test_particles_act_within_the_behaviours_box() -> None:
+    """A policy at 0.995 in a world where particles are moved to their action: they show which one was taken."""
+    weights, zero = OccupancyModel(hidden=(4,), particles=256, slices=1, width=2.0), jnp.zeros((8, 2))
+    state = weights.init(jax.random.PRNGKey(0), SMALL_SPEC)
+    world = Networks(behaviour_of((0.1,), (0.2,)), Carried(), state.means.classifier)
+    state = eqx.tree_at(lambda s: (s.means, s.low, s.high), state, (world, jnp.full(2, -5.0), jnp.full(2, 5.0)))
+    logged = Transitions(zero, zero[:, :1], zero, zero[:, 0])
+    cloud, moved = weights.advance(state, logged, zero, Still(3.0), jnp.float32(1.0), jax.random.PRNGKey(0))
+    ours, theirs = np.asarray(cloud.particles[:, 0, :, 0])
+    np.testing.assert_allclose(ours, np.tanh(0.1 + 2.0 * 0.2), atol=1e-6)
+    assert float(moved.clipped) == 1.0
+    assert theirs.std() > 0.1  # β̂ itself goes on as it is
+    assert np.arctanh(theirs).mean() == pytest.approx(0.1, abs=0.05)
 
 
 def test_clipping_says_how_far_the_policy_has_left_the_data(step: Any) -> None:

@@ -56,6 +56,14 @@ def test_one_ratio_near_zero_barely_moves_the_clamped_weights_but_ruins_the_raw_
     assert weights(raw, outlier).std() < 0.6 * weights(raw, RATIO).std()
 
 
+def test_by_default_one_per_cent_at_either_end_is_clamped() -> None:
+    """Log-ratios 0, 0.1, …, 20: the first and the last per cent end at 0.2 and 19.8."""
+    log_ratio = np.arange(201.0) / 10
+    found, clamped = LogMinMax(0.5, 2.0)(jnp.asarray(np.exp(log_ratio), jnp.float32))
+    np.testing.assert_allclose(found, 0.5 + 2.0 * (np.clip(log_ratio, 0.2, 19.8) - 0.2) / 19.6, atol=1e-4)
+    assert float(clamped) == pytest.approx(4 / 201)
+
+
 def test_clamped_share_is_that_of_the_quantiles() -> None:
     _, clamped = LogMinMax(quantile=0.05)(jnp.asarray(RATIO))
     assert float(clamped) == pytest.approx(0.1, abs=0.01)
