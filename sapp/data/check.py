@@ -91,7 +91,8 @@ def first_plan(data: Dataset) -> str:
     steps = steps // 500 * 500
     minutes = steps / steps_per_minute
     sizes = ",".join(map(str, hidden))
-    about = f"(about {max(1, round(minutes))} minutes on these {os.cpu_count()} cores)"
+    whole = max(1, round(minutes))
+    about = f"(about {whole} minute{'s' if whole > 1 else ''} on these {os.cpu_count()} cores)"
     return f"--steps {steps} --hidden {sizes}{play}  {about}"
 
 
