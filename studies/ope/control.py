@@ -54,13 +54,15 @@ PROBLEMS = {
     "halfcheetah": Problem("halfcheetah", 40_000, 200, (48, 48)),
     "walker2d": Problem("walker2d", 40_000, 200, (48, 48)),
     "Acrobot": Problem("Acrobot-v1", 15_000, 200),
+    "InvertedPendulum": Problem("InvertedPendulum-v5", 15_000, 200),
+    "MountainCar": Problem("MountainCarContinuous-v0", 15_000, 200),
     "point": Problem("point", 10_000, 2_000, steps=1_500, discount=0.9),
 }
 
 
 def environment(problem: Problem, limit: int | None = None) -> BatchEnvironment:
     """The problem's environment, with another time limit if one is given."""
-    if limit is not None and problem.environment.endswith("-v1"):
+    if limit is not None and problem.environment.endswith(("-v0", "-v1", "-v5")):
         return make(lambda: gymnasium.make(problem.environment, max_episode_steps=limit))
     made = make(problem.environment)
     if limit is not None:

@@ -154,6 +154,24 @@ def point() -> dict[str, Any]:
     return blends(Noisy(controller(0.6), -0.9), Noisy(controller(0.3), -0.9))
 
 
+def inverted_pendulum() -> dict[str, Any]:
+    """MuJoCo's pole on a cart, pushed by vectors; the other one pushes less for the speed of the pole."""
+
+    def controller(speed: float) -> Callable[[Array], Array]:
+        return lambda x: jnp.clip(x @ jnp.array([0.3, 3.0, 0.4, speed]), -1.5, 1.5)[:, None]
+
+    return blends(Noisy(controller(0.6), -0.7), Noisy(controller(0.3), -0.7))
+
+
+def mountain_car() -> dict[str, Any]:
+    """Push the way the car rolls; the other one pushes less."""
+
+    def controller(gain: float) -> Callable[[Array], Array]:
+        return lambda x: gain * jnp.tanh(100.0 * x[:, 1:])
+
+    return blends(Noisy(controller(0.8), -0.5), Noisy(controller(0.4), -0.5))
+
+
 def cartpole() -> dict[str, Any]:
     """Keep the pole up and the cart near the middle; the other one cares for the pole alone."""
 
@@ -183,5 +201,7 @@ FAMILIES: Mapping[str, Callable[[], dict[str, Any]]] = {
     "CartPole": cartpole,
     "Pendulum": pendulum,
     "Acrobot": acrobot,
+    "InvertedPendulum": inverted_pendulum,
+    "MountainCar": mountain_car,
     "point": point,
 }
