@@ -234,12 +234,15 @@ def _protocol(
 
 
 def _check_out(out: Path | None) -> None:
-    """Refuse a folder that holds a run."""
-    from sapp.runs.folders import CONFIG
+    """Refuse a folder that holds a run, or a place where none can be made."""
+    from sapp.runs.folders import CONFIG, check_place
     from sapp.runs.run import Run
 
-    if out is not None and (out / CONFIG).exists():
+    if out is None:
+        return
+    if (out / CONFIG).exists():
         Run.make_folder(out)  # refuses, and says how to go on
+    check_place(out)
 
 
 def _split(text: str) -> list[str]:
@@ -247,11 +250,24 @@ def _split(text: str) -> list[str]:
 
 
 def _sources(words: Sequence[str], columns: list[str] | None, environment: str | None, rescale: bool) -> list[Any]:
-    """What to train on; loaded here only where options change it, as the run then keeps its own copy."""
+    """What to train on; where options change it, as functions that load it, and the run keeps its own copy."""
     if not columns and environment is None and not rescale:
         return list(words)
-    found = [load(word, columns=columns, environment=environment) for word in words]
-    return [_stretched(data) for data in found] if rescale else found
+    from sapp.data.columns import given_columns
+    from sapp.envs import make
+
+    given_columns(columns or None)  # what cannot be read in them, or played in, is said now
+    if environment is not None:
+        make(environment)
+
+    def loading(word: str) -> Callable[[], Any]:
+        def read() -> Any:
+            data = load(word, columns=columns, environment=environment)
+            return _stretched(data) if rescale else data
+
+        return read
+
+    return [loading(word) for word in words]
 
 
 def _stretched(data: Any) -> Any:

@@ -19,6 +19,12 @@ from sapp.data.load import load_vectors
 
 MINUTES = 10.0
 """How long the suggested training may take."""
+BATCH = {False: 256, True: 64}
+"""Rows of a step of cql and of discrete-cql (by whether actions are discrete)."""
+OVERHEAD = {False: 3e-3, True: 1e-4}
+"""Seconds of a step that do not depend on the size of the networks, likewise."""
+COMPILATION = 0.5
+"""Minutes before the first step."""
 
 
 @dataclass(frozen=True)
@@ -82,31 +88,31 @@ def first_plan(data: Dataset) -> str:
     if Path("/dev/nvidiactl").exists():
         return f"--steps 100000{play}  (minutes on this GPU)"
     speed = _multiplications()
-    wanted = min(100_000, max(2_000, 20 * data.size // 256 * 5))
+    wanted = min(100_000, max(2_000, 100 * data.size // BATCH[data.discrete]))
     for hidden in ((256, 256), (128, 128), (64, 64), (32, 32)):
-        steps_per_minute = 60 * speed / _work(data, hidden)
-        if steps_per_minute * MINUTES >= wanted:
+        per_minute = 60 / (_work(data, hidden) / speed + OVERHEAD[data.discrete])
+        if per_minute * (MINUTES - COMPILATION) >= wanted:
             break
-    steps = int(min(wanted, max(1_000, steps_per_minute * MINUTES)))
-    steps = steps // 500 * 500
-    minutes = steps / steps_per_minute
+    steps = int(min(wanted, max(1_000, per_minute * (MINUTES - COMPILATION)))) // 500 * 500
+    minutes = max(1, round(steps / per_minute + COMPILATION))
     sizes = ",".join(map(str, hidden))
-    about = f"(about {max(1, round(minutes))} minutes on these {os.cpu_count()} cores)"
-    return f"--steps {steps} --hidden {sizes}{play}  {about}"
+    option = f"--lr 1e-3 --target-every {max(100, steps // 50)} --network.hidden" if data.discrete else "--hidden"
+    about = f"(about {minutes} minute{'s' if minutes > 1 else ''} on these {os.cpu_count()} cores)"
+    return f"--steps {steps} {option} {sizes}{play}  {about}"
 
 
 def _work(data: Dataset, hidden: tuple[int, ...]) -> float:
-    """Multiplications and additions of a step of CQL: 256 rows, some 30 actions per state, two critics, both ways."""
+    """Multiplications and additions of a step: CQL asks two critics about some 30 actions per state, both ways."""
     widths = [data.observation_size + data.action_size, *hidden, 1]
     weights = sum(a * b for a, b in itertools.pairwise(widths))
-    return 6.0 * weights * 256 * (4 if data.discrete else 2 * 32)
+    return 6.0 * weights * BATCH[data.discrete] * (4 if data.discrete else 2 * 32)
 
 
 def _multiplications() -> float:
     """Useful operations per second, measured: a third of what matrix products of a layer's size reach."""
     rows, weights = np.ones((1024, 256), np.float32), np.ones((256, 256), np.float32)
     best = float("inf")
-    for _ in range(5):
+    for _ in range(20):  # the best of many: other work on the machine comes and goes
         start = time.perf_counter()
         rows @ weights
         best = min(best, time.perf_counter() - start)

@@ -15,6 +15,8 @@ from sapp.data.repair import MANY_CODES, labels_advice, needs_scaling
 
 FEW_EPISODES = 30
 RARE_ACTION = 0.01
+FEW_ROWS = 1_000
+"""Rows from which on something can be learned of an action, however small their share."""
 _SAMPLE = 200_000
 """Rows that the slower questions look at."""
 
@@ -110,10 +112,12 @@ def _densities(data: Dataset) -> Iterator[Finding]:
             "these look like probabilities or densities, not their logarithms: log them as they are "
             "(map them as probability where actions are discrete), or leave them out",
         )  # fmt: skip
-    elif np.ptp(values) == 0:
+    elif np.ptp(values) == 0 and not np.isclose(values[0], -np.log(data.action_high - data.action_low).sum(), atol=1e-3):
         yield Finding(
-            f"log_prob is {values[0]:g} in every row", Sure.LIKELY, "a density varies with the action: leave it out"
-        )
+            f"log_prob is {values[0]:g} in every row", Sure.LIKELY,
+            "only actions drawn evenly between their bounds have one density, and these bounds give another: leave it "
+            "out, or give the bounds (action_low, action_high)",
+        )  # fmt: skip
 
 
 def _reward(data: Dataset) -> Iterator[Finding]:
@@ -123,7 +127,11 @@ def _reward(data: Dataset) -> Iterator[Finding]:
         if reward[0] and data.terminal.any():
             yield Finding(same, Sure.CERTAIN, "what differs is how long episodes last: that is all there is to learn")
         else:
-            yield Finding(same, Sure.CERTAIN, "there is nothing to learn from it: name another reward column")
+            yield Finding(
+                same, Sure.CERTAIN,
+                "nothing can be learned from it where no episode ends: name another reward column, or log episodes "
+                "that do end",
+            )  # fmt: skip
         return
     if data.size > data.num_episodes and np.all(reward[~last] == 0):
         yield Finding(
@@ -158,12 +166,7 @@ def _leaks(data: Dataset) -> Iterator[Finding]:
 
 
 def _features(data: Dataset) -> Iterator[Finding]:
-    constant = np.flatnonzero(data.observation.std(0) == 0)
-    if len(constant):
-        yield Finding(
-            f"feature {', '.join(map(str, constant[:MANY_CODES]))} never changes", Sure.CERTAIN,
-            "it tells a policy nothing: leave it out",
-        )  # fmt: skip
+    yield from _constant(data)
     if data.observation_offset is None and (why := needs_scaling(data.observation)) is not None:
         yield Finding(
             f"features are far from unit size ({why})", Sure.CERTAIN,
@@ -178,6 +181,32 @@ def _features(data: Dataset) -> Iterator[Finding]:
                 f"feature {i} has outliers {far[i] / width[i]:.0f} times as far out as its central 99 % is wide",
                 Sure.LIKELY, "a sensor's slip, or a code for missing values such as -999: repair or empty those cells",
             )  # fmt: skip
+
+
+def _constant(data: Dataset) -> Iterator[Finding]:
+    constant = np.flatnonzero(np.ptp(data.observation, axis=0) == 0)
+    one_hot = is_one_hot(data.observation)
+    if one_hot:  # states that end episodes are entered and never left
+        constant = constant[np.ptp(data.next_observation[:, constant], axis=0) == 0]
+    if not len(constant):
+        return
+    more = f" and {len(constant) - MANY_CODES} more" if len(constant) > MANY_CODES else ""
+    which = ", ".join(map(str, constant[:MANY_CODES])) + more
+    if one_hot:
+        yield Finding(
+            f"{len(constant)} of {data.observation_size} states are never visited ({which})", Sure.CERTAIN,
+            "nothing is known of them, and what a policy does there is chance",
+        )  # fmt: skip
+        return
+    yield Finding(
+        f"feature {which} never changes in these logs", Sure.CERTAIN,
+        "they tell nothing about it: leave it out, unless it can change where the policy is to act",
+    )  # fmt: skip
+
+
+def is_one_hot(observation: np.ndarray) -> bool:
+    """Whether every row has a single 1 among zeros: a state by its number."""
+    return bool(((observation == 0) | (observation == 1)).all() and (observation.sum(1) == 1).all())
 
 
 def _actions(data: Dataset) -> Iterator[Finding]:
@@ -202,11 +231,14 @@ def _copies(data: Dataset) -> Iterator[Finding]:
     rows = slice(0, _SAMPLE)
     action = data.action[:, None] if data.discrete else data.action
     table = np.column_stack([data.observation[rows], action[rows], data.reward[rows]])
-    copies = len(table) - len(np.unique(table, axis=0))
-    if copies > 0.2 * len(table):
+    counts = np.unique(table, axis=0, return_counts=True)[1]
+    copies = len(table) - len(counts)
+    states = len(np.unique(data.observation[rows], axis=0))
+    few = states < 0.2 * len(table)  # where there are few states, rows repeat by themselves
+    if copies > 0.2 * len(table) and (not few or np.mean(counts == 1) < 0.02):
         yield Finding(
             f"{copies:,} of {len(table):,} rows repeat another row's state, action and reward", Sure.POSSIBLE,
-            "few distinct states, or the log was written twice: check, as copies count as evidence",
+            "the log was written twice, or there are few distinct states: check, as copies count as evidence",
         )  # fmt: skip
 
 
@@ -273,7 +305,7 @@ def _rare_actions(data: Dataset) -> Iterator[Finding]:
         yield Finding(
             f"never taken: {_named(data, never, missing)}", Sure.CERTAIN, "nothing can be learned of these actions"
         )
-    rare = taken[counts < RARE_ACTION * data.size].tolist()
+    rare = taken[counts < min(RARE_ACTION * data.size, FEW_ROWS)].tolist()
     if rare:
         yield Finding(
             f"taken in fewer than 1 % of steps: {_named(data, rare[:MANY_CODES], len(rare))}", Sure.CERTAIN,

@@ -38,30 +38,45 @@ def load_dataset(name: str, folder: Path | None = None) -> Dataset | FrameDatase
         from sapp.envs.catch import behaviour_logs
 
         return behaviour_logs(int(name.removeprefix("catch-")), name=name)
-    if name in TABLE_2:
-        return _game_logs(name, folder)
     if name.startswith("point-"):
         from sapp.envs.point import behaviour_dataset
 
         return load_vectors(behaviour_dataset(int(name.removeprefix("point-"))), name=name)
-    if folder is not None:
-        stems = [name, f"{name}-v2", name.replace("-", "_", 1), f"{name.replace('-', '_')}-v2"]
-        for file in (folder / f"{stem}{ending}" for stem in stems for ending in (".npz", ".hdf5", ".h5", ".parquet")):
-            if file.is_file():
-                return load_vectors(file, name=name)
-        raise SappError(f"{folder}: no file for {name} (such as {name}.npz or {name}-v2.hdf5)")
-    return load_vectors(name)
+    place = find_file(name, folder)
+    if name in TABLE_2:
+        found = load(place)
+        if not isinstance(found, FrameDataset):
+            raise SappError(f"{place}: holds no frames")
+        return replace(found, name=name)
+    return load_vectors(name) if place is None else load_vectors(place, name=name)
 
 
-def _game_logs(name: str, folder: Path | None) -> FrameDataset:
+def find_file(name: str, folder: Path | None) -> Path | None:
+    """Where a dataset lies in a folder: None where it is made or fetched by its name; ``SappError`` where it is missing.
+
+    Args:
+        name: of the dataset.
+        folder: that was given for the data.
+    """
+    if name.startswith(("catch-", "point-")):
+        return None
+    if name in TABLE_2:
+        return _game_logs(name, folder)
+    if folder is None:
+        return None
+    stems = [name, f"{name}-v2", name.replace("-", "_", 1), f"{name.replace('-', '_')}-v2"]
+    for file in (folder / f"{stem}{ending}" for stem in stems for ending in (".npz", ".hdf5", ".h5", ".parquet")):
+        if file.is_file():
+            return file
+    raise SappError(f"{folder}: no file for {name} (such as {name}.npz or {name}-v2.hdf5)")
+
+
+def _game_logs(name: str, folder: Path | None) -> Path:
     """The log of a game: FOLDER/pong or FOLDER/Pong, itself or what an online DQN left in it."""
     for base in () if folder is None else (folder / name, folder / name.capitalize()):
         for inner in (base / "replay_logs", base):
             if inner.is_dir():
-                found = load(inner)
-                if not isinstance(found, FrameDataset):
-                    raise SappError(f"{inner}: holds no frames")
-                return replace(found, name=name)
+                return inner
     make = f"sapp collect ALE/{name.capitalize()}-v5 --algorithm dqn --out LOGS/{name}"
     where = "no folder of logs was given" if folder is None else f"{folder}: no logs of {name}"
     raise SappError(f"{where}; make them with: {make}, then add --data LOGS")

@@ -21,7 +21,7 @@ from sapp.core.files import write_text
 from sapp.data import Dataset
 from sapp.data.frames import FrameDataset
 from sapp.experiments.collect_results import cells, collect_results
-from sapp.experiments.datasets import load_dataset
+from sapp.experiments.datasets import find_file, load_dataset
 from sapp.experiments.grid import Family, Grid, Maker, Scale, run_key
 from sapp.experiments.store import Results, Row, Store, locked
 from sapp.runs.folders import CONFIG
@@ -78,6 +78,7 @@ def run_experiment(
     stopped: list[str] = []
     jobs = list(grid.jobs(together=together))
     clock = Clock(time_limit, [len(names) * len(family.variants) for names, family in jobs])
+    check_data(grid, [name for names, _ in jobs for name in names], data)
     with locked(path):
         found = Store(path, create=True)
         loaded: tuple[tuple[str, ...], list[Dataset | FrameDataset]] = ((), [])
@@ -181,6 +182,13 @@ def _trained(
 def load_datasets(grid: Grid, names: Sequence[str], folder: Path | None) -> list[Dataset | FrameDataset]:
     """Some datasets of a grid, as the grid loads them."""
     return [(grid.load or load_dataset)(name, folder) for name in names]
+
+
+def check_data(grid: Grid, names: Iterable[str], folder: Path | None) -> None:
+    """Find the files of all datasets before anything is trained, so that the last one is not missed after hours."""
+    if grid.load is None:
+        for name in dict.fromkeys(names):
+            find_file(name, folder)
 
 
 def train_or_resume(

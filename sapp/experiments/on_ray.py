@@ -15,7 +15,7 @@ from typing import Any
 
 from sapp.core.errors import SappError
 from sapp.core.extras import require
-from sapp.experiments.driver import keep, load_datasets, train_job
+from sapp.experiments.driver import check_data, keep, load_datasets, train_job
 from sapp.experiments.grid import Family, Grid
 from sapp.experiments.store import Results, Store, locked
 
@@ -46,6 +46,7 @@ def run_on_ray(
     out = Path(out).resolve()
     path = Path(store) if store is not None else out / "results.sqlite"
     failures: list[str] = []
+    check_data(grid, [name for names, _ in grid.jobs() for name in names], data)
     with locked(path), _cluster(address) as ray:
         found = Store(path, create=True)
         share = gpus if gpus is not None else min(1.0, ray.cluster_resources().get("GPU", 0.0))

@@ -19,6 +19,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.data import Dataset
+from sapp.data.findings import is_one_hot
 from sapp.ope.estimators import CHECKS, Fitted, Settings, bag_counts
 from sapp.ope.fqe import returns_to_go
 from sapp.ope.support import RARE
@@ -29,8 +30,7 @@ PSEUDO_COUNT = 1.0
 
 def is_table(data: Dataset) -> bool:
     """Whether states are one-hot and actions discrete."""
-    rows = data.observation
-    return bool(data.discrete and ((rows == 0) | (rows == 1)).all() and (rows.sum(1) == 1).all())
+    return data.discrete and is_one_hot(data.observation)
 
 
 def off_data_exactly(data: Dataset, targets: Targets, pseudo_count: float = PSEUDO_COUNT) -> np.ndarray:

@@ -44,6 +44,7 @@ class Offline:
         settings: of the estimators.
         seconds: that it all took.
         weighted_episodes: that importance sampling effectively rests on, [P], where it can be done.
+        spread: 5 % to 95 % width of the logged episodes' own normalised discounted returns.
     """
 
     names: tuple[str, ...]
@@ -55,6 +56,7 @@ class Offline:
     settings: Settings
     seconds: float
     weighted_episodes: np.ndarray | None = None
+    spread: float = float("nan")
 
     @property
     def gain(self) -> float:
@@ -136,18 +138,18 @@ def evaluate_offline(
         fitted = fit(data, targets, settings, progress)
         behaviour = fit_behaviour(data, min(3_000, max(200, settings.steps // 4)), seed=settings.seed)
         share = off_data(behaviour, data, targets)
-    values, diagnoses, own = judge(fitted, data, share, limits)
+    values, diagnoses, own, spread = judge(fitted, data, share, limits)
     weighted = importance(data, targets, settings.discount, settings.seed)
     return Offline(
         targets.names, data.name, data.fingerprint, values | (weighted.values if weighted else {}), diagnoses, own,
-        settings, time.perf_counter() - began, weighted.effective_episodes if weighted else None,
+        settings, time.perf_counter() - began, weighted.effective_episodes if weighted else None, spread,
     )  # fmt: skip
 
 
 def judge(
     fitted: Fitted, data: Dataset, share: np.ndarray, limits: Limits | None = None
-) -> tuple[dict[str, Values], list[Diagnosis], Interval]:
-    """Estimates, diagnoses, and the logged behaviour's own normalised value."""
+) -> tuple[dict[str, Values], list[Diagnosis], Interval, float]:
+    """Estimates, diagnoses, the logged behaviour's own normalised value, and the spread of its episodes'."""
     discount = fitted.settings.discount
     values = estimate(fitted, fitted.settings.seed)
     own = (1 - discount) * returns_to_go(data, data.reward, discount)[data.episode_starts]
@@ -156,4 +158,4 @@ def judge(
     diagnoses = diagnose(fitted, values, share, rewards, spread, limits)
     error = 1.96 * float(own.std(ddof=1)) / len(own) ** 0.5
     mean = float(own.mean())
-    return values, diagnoses, Interval(mean, mean - error, mean + error)
+    return values, diagnoses, Interval(mean, mean - error, mean + error), spread

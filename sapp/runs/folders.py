@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import shutil
 import time
 from collections.abc import Collection, Iterator
@@ -69,6 +70,14 @@ def _make(folder: Path) -> bool:
     except OSError as error:
         raise SappError(f"{folder}: cannot make the run folder ({error.strerror}); choose another --out") from None
     return True
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a place where no folder can be made, without making one."""
+    near = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
+    if not near.is_dir() or not os.access(near, os.W_OK):
+        why = "cannot be written to" if near.is_dir() else "is not a folder"
+        raise SappError(f"{folder}: cannot make the run folder ({near} {why}); choose another --out")
 
 
 def new_folder(stem: str) -> Path:

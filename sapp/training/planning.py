@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from sapp.algorithms.registry import preset
 from sapp.core.errors import SappError
 from sapp.core.precision import resolved
 from sapp.data import Dataset, load
+from sapp.data.benchmark_names import ENVIRONMENTS, QUALITIES
+from sapp.data.benchmark_names import NAMES as BENCHMARK
 from sapp.data.frames import FrameDataset
 from sapp.envs.data_check import compare
 from sapp.evaluation.online_evaluation import Evaluator
@@ -27,8 +30,11 @@ from sapp.training.upload import AnyDataset
 
 AlgorithmLike = Algorithm | str | Callable[[str], Algorithm | None]
 Algorithms = AlgorithmLike | Mapping[str, AlgorithmLike]
-DataLike = AnyDataset | str | Path
+DataLike = AnyDataset | str | Path | Callable[[], AnyDataset]
+"""A function loads its data when it is called: after everything else that was asked has been looked at."""
 Chosen = Callable[[MemberId], bool]
+REFERENCED = re.compile(f"({'|'.join(ENVIRONMENTS)})-({'|'.join(QUALITIES)})-v[0-9]")
+"""D4RL's names of the same datasets."""
 
 
 def planned(
@@ -41,11 +47,13 @@ def planned(
     at_least(1, **({} if eval_max_steps is None else {"eval_max_steps": eval_max_steps}))
     at_least(0, eval_every=eval_every or 0, checkpoint_every=checkpoint_every or 0, eval_seed=eval_seed)
     named = dict(algorithms) if isinstance(algorithms, Mapping) else {_name(algorithms): algorithms}
-    sources = [data] if isinstance(data, Dataset | FrameDataset | str | Path) else list(data)
-    datasets: list[AnyDataset] = [load(source) for source in sources]
-    if not named or not datasets:
+    sources = list(data) if isinstance(data, Sequence) and not isinstance(data, str) else [data]
+    which = _seeds(seeds)
+    if not named or not sources:
         raise SappError("nothing to train: give at least one algorithm and one dataset")
-    members = _members(named, datasets, _seeds(seeds), only)
+    _check_known(named, sources)
+    datasets: list[AnyDataset] = [source() if callable(source) else load(source) for source in sources]
+    members = _members(named, datasets, which, only)
     if phases is None:
         learns = any(member.algorithm.weights.learns for member in members)
         phases = prepared(_preparation(members), sa_protocol(steps) if learns else plain_protocol(steps))
@@ -57,7 +65,7 @@ def planned(
     plan = Plan(
         members=members,
         problems=tuple(
-            Problem.of(dataset, None if isinstance(source, Dataset | FrameDataset) else _source(source))
+            Problem.of(dataset, _source(source) if isinstance(source, str | Path) else None)
             for source, dataset in zip(sources, datasets, strict=True)
         ),
         phases=tuple(phases),
@@ -164,6 +172,17 @@ def _check_batch_size(member: Member) -> None:
         raise SappError(
             f"{type(member.algorithm).__name__}: batch_size is {size!r}; it must be a whole number of 1 or more"
         )
+
+
+def _check_known(named: Mapping[str, AlgorithmLike], sources: Sequence[Any]) -> None:
+    """Refuse an algorithm of discrete actions on a dataset that is known by its name, before it is made or fetched."""
+    for source in sources:
+        known = isinstance(source, str) and (source in BENCHMARK or REFERENCED.fullmatch(source) is not None)
+        for chosen in named.values() if known else ():
+            found = _resolve(chosen, source)
+            if found is not None and getattr(found, "discrete_actions", False):
+                name = type(found).__name__
+                raise SappError(f"{source}: its actions are continuous, {name} takes discrete ones; use cql")
 
 
 def _check_actions(member: Member, dataset: AnyDataset) -> None:

@@ -56,7 +56,8 @@ def train(
         algorithm: one algorithm, or several by name; the name of a preset ("sa-cql") stands for it. Where a function is
             given it is called with the dataset's name (that is how presets choose b0 and b1) and may answer None: not
             on this dataset.
-        data: datasets of vectors or of frames, or what ``sapp.load`` takes.
+        data: datasets of vectors or of frames, what ``sapp.load`` takes, or functions that load, called after all else
+            that was asked has been looked at.
         seeds: how many (0, 1, …) or which.
         steps: gradient steps of the last phase.
         phases: the protocol; by default one phase, or the paper's three (20k + 100k + steps) if any weights learn;
@@ -82,6 +83,8 @@ def train(
         tensorboard: also write TensorBoard events (needs the ``tensorboard`` extra).
     """
     session = Session(progress, tensorboard, stream, _deadline(time_limit))
+    if tensorboard:
+        board_writer()
     plan, datasets = planned(
         algorithm, data, seeds=seeds, steps=steps, phases=phases, only=only, eval_every=eval_every,
         eval_episodes=eval_episodes, eval_seed=eval_seed, eval_max_steps=eval_max_steps, log_every=log_every,
@@ -89,8 +92,6 @@ def train(
     )  # fmt: skip
     source = start_from if isinstance(start_from, folders.Run) or start_from is None else Run(start_from)
     forked = None if source is None else fork(plan, source, [spec(dataset) for dataset in datasets])
-    if tensorboard:
-        board_writer()
     with claimed(out, stem(plan)) as folder:
         run = _begin(folder, plan, datasets, forked, copy_data)
         with opened(run, datasets, session) as loop:

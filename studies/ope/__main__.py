@@ -40,6 +40,7 @@ from sapp.ope.offline import evaluate_offline
 from sapp.ope.targets import Act, TargetPolicy, from_actor
 from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
 from sapp.tabular.tasks import HORIZON, icu_sepsis, ward
+from studies.ope.control import PROBLEMS, measure
 from studies.ope.policies import checkpoints, family, play, tilted
 from studies.ope.rows import rows_of, write_rows
 from studies.ope.tables import tables
@@ -137,6 +138,13 @@ def finite(options: argparse.Namespace) -> None:
             )
             write_rows(options.out / f"{options.kind}.csv", rows)
 
+def control(options: argparse.Namespace) -> None:
+    """Problems of ``studies.ope.control``, one after the other."""
+    first, _, last = options.draws.partition("-")
+    for name in options.problems:
+        measure(name, range(int(first), int(last or first) + 1), options.out, lambda text: print(text, flush=True))
+
+
 def print_tables(options: argparse.Namespace) -> None:
     """The tables of a folder's rows, as Markdown."""
     print("\n".join(table.markdown() for table in tables(options.out)))
@@ -180,6 +188,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         one.add_argument("--hidden", type=int, nargs="+", default=[32, 32])
         one.add_argument("--seed", type=int, default=0)
         one.set_defaults(run=finite)
+    one = kinds.add_parser("control", help="locomotion with the package's own policies, and small control tasks")
+    one.add_argument("--problems", nargs="+", choices=tuple(PROBLEMS), default=list(PROBLEMS))
+    one.add_argument("--out", type=Path, required=True)
+    one.add_argument("--draws", default="0-1", help="of the logs, as in 0-1")
+    one.set_defaults(run=control)
     one = kinds.add_parser("tables", help="print the tables of the rows in a folder")
     one.add_argument("--out", type=Path, required=True)
     one.set_defaults(run=print_tables)

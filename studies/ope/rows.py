@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from sapp.ope.doubly_robust import ESTIMATORS
 from sapp.ope.offline import Offline
 
 Row = dict[str, Any]
 
 COLUMNS = (
     "problem", "policy", "draw", "estimator", "truth", "truth_error", "estimate", "low", "high", "verdict", "off_data",
-    "effective_episodes", "episodes", "seconds",
+    "effective_episodes", "episodes", "seconds", "spread", "reasons", "disagreement", "drift", "outside", "horizons",
+    "dice_healthy",
 )  # fmt: skip
 
 def rows_of(problem: str, report: Offline, truth: np.ndarray, error: np.ndarray, draw: int = 0) -> list[dict[str, Any]]:
@@ -24,12 +24,14 @@ def rows_of(problem: str, report: Offline, truth: np.ndarray, error: np.ndarray,
     rows = []
     for policy, name in enumerate(report.names):
         diagnosis = report.diagnoses[policy]
-        for estimator in ESTIMATORS:
+        reasons = "; ".join(f"{each.verdict}: {each.what}" for each in diagnosis.reasons)
+        for estimator in report.values:
             found = report.interval(policy, estimator)
             numbers = (
                 problem, name, draw, estimator, truth[policy], error[policy], found.estimate, found.low, found.high,
                 diagnosis.verdict if estimator == diagnosis.chosen else "", diagnosis.off_data,
-                diagnosis.effective_episodes, diagnosis.episodes, report.seconds,
+                diagnosis.effective_episodes, diagnosis.episodes, report.seconds, report.spread, reasons,
+                diagnosis.disagreement, diagnosis.drift, diagnosis.outside, diagnosis.horizons, diagnosis.dice_healthy,
             )  # fmt: skip
             rows.append(dict(zip(COLUMNS, numbers, strict=True)))
     return rows

@@ -178,6 +178,14 @@ def test_sweep_gives_each_algorithm_each_of_the_weights():
         (["--pretrain", "5"], "--pretrain and --ratio-steps are for weights that learn"),
         (["--precision", "half"], "precision"),
         (["--out", "TAKEN"], "already holds a run"),
+        (["--out", __file__ + "/run"], "test_main.py is not a folder"),
+        (["--map", "episode=x", "--steps", "0"], "steps is 0"),
+        (["--map", "episode=x", "--eval-episodes", "0"], "eval_episodes is 0"),
+        (["--map", "episode=x", "--checkpoint-every", "-5"], "checkpoint_every is -5"),
+        (["--map", "episode=x", "--time-limit", "-1"], "time_limit is -1"),
+        (["--map", "epsode=x"], "did you mean 'episode'"),
+        (["--columns", "no-such-map.toml"], "no-such-map.toml"),
+        (["--environment", "Hoper-v4"], "did you mean 'Hopper-v4'"),
     ],
 )
 def test_bad_options_are_reported_before_data_are_looked_for(options, words, trained, capsys):
@@ -187,6 +195,13 @@ def test_bad_options_are_reported_before_data_are_looked_for(options, words, tra
     line = capsys.readouterr().err
     assert words in line
     assert "no-such-data" not in line
+
+
+def test_discrete_learners_are_refused_before_a_known_dataset_is_made(monkeypatch, capsys):
+    monkeypatch.setattr("sapp.training.planning.load", lambda source: pytest.fail("data were looked for"))
+    for name in ("hopper-medium", "walker2d-random-v2"):
+        assert main(["train", "discrete-cql", name]) == 2
+        assert f"{name}: its actions are continuous, DiscreteCQL takes discrete ones" in capsys.readouterr().err
 
 
 def test_weights_by_name_train_and_are_in_the_runs_configuration(point_file, tiny, short, tmp_path):

@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sapp.algorithms.registry import preset
+from sapp.cli.train import sweep
+from sapp.collect.given_vectors import record
 from sapp.data import Dataset, load_vectors
-from sapp.data.check import check, first_plan
+from sapp.data.check import BATCH, check, first_plan
 from sapp.data.findings import Sure, findings
+from sapp.envs import make
+from sapp.envs.data_check import compare
+from sapp.tabular.estimator_logs import draw_logs
+from sapp.tabular.tasks import ward
 
 
 def walk(episodes: int = 40, length: int = 50, **change: Any) -> Dataset:
@@ -106,7 +113,7 @@ def test_heavy_tails() -> None:
 
 def test_constant_features_and_copies() -> None:
     data = walk(observation=lambda a: a["observation"] * [1, 0, 1])
-    assert "feature 1 never changes (certain): it tells a policy nothing: leave it out" in said(data)
+    assert "feature 1 never changes in these logs (certain): they tell nothing about it: leave it out" in said(data)
     half = walk(30)
     double = load_vectors(
         {key: np.concatenate([getattr(half, key)] * 2)
@@ -130,18 +137,72 @@ def test_few_episodes() -> None:
 
 def test_the_next_command_fits_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     data = walk()
-    monkeypatch.setattr("sapp.data.check._multiplications", lambda: 1e12)
     monkeypatch.setattr("pathlib.Path.exists", lambda path: False)
-    fast = first_plan(data)
-    assert "--hidden 256,256" in fast
-    assert "--eval-every 0" in fast
-    monkeypatch.setattr("sapp.data.check._multiplications", lambda: 5e8)
-    slow = first_plan(data)
-    assert "--hidden 32,32" in slow
-    assert "(about 8 minutes on" in slow
+    for speed, sizes, minutes in ((1e12, "256,256", 1), (2e9, "64,64", 8)):
+        monkeypatch.setattr("sapp.data.check._multiplications", lambda speed=speed: speed)
+        plan = first_plan(data)
+        assert f"--steps 2000 --hidden {sizes} --eval-every 0" in plan
+        assert f"(about {minutes} minute{'s' if minutes > 1 else ''} on" in plan
+    monkeypatch.setattr("sapp.data.check._multiplications", lambda: 1e8)  # a machine from a museum trains for less long
+    assert "--steps 1000 --hidden 32,32" in first_plan(data)
+
+
+def test_the_next_command_has_options_that_are_there() -> None:
+    columns = {"obs": np.arange(40.0), "action": [0, 1] * 20, "reward": np.arange(40.0), "done": [0, 1] * 20}
+    vectors, choices = walk(), load_vectors(columns)
+    for data, name in ((vectors, "cql"), (choices, "discrete-cql")):
+        assert preset(name, "").batch_size == BATCH[data.discrete]
+        words = first_plan(data).split("  (")[0].split()
+        given = dict(zip(words[::2], words[1::2], strict=True))
+        changes = {key[2:]: value for key, value in given.items() if key not in ("--steps", "--eval-every")}
+        assert list(sweep([name], changes)) == [name]
+    assert int(given["--target-every"]) <= int(given["--steps"]) // 20
 
 
 def test_check_names_a_learner_for_the_actions() -> None:
     found = check({"obs": np.arange(40.0), "action": [0, 1] * 20, "reward": np.arange(40.0), "done": [0, 1] * 20})
     assert found.algorithm == "discrete-cql"
     assert "rows: 40 read, 0 dropped, 40 kept" in found.ledger[0]
+
+
+def ward_logs(episodes: int, states: int = 30) -> Dataset:
+    task = ward(np.random.default_rng(0), states=states, actions=12)
+    return draw_logs(task.mdp, task.behaviour, episodes, 50, 0, task.ends, task.paying)
+
+
+@pytest.mark.parametrize(
+    ("env", "steps", "words"),
+    [
+        ("Pendulum-v1", 6_400, []),
+        ("CartPole-v1", 2_000, ["the reward is 1 in every row (certain): what differs is how long episodes last"]),
+        ("MountainCar-v0", 6_400, ["nothing can be learned from it where no episode ends"]),
+        ("hopper", 2_000, []),
+        ("point", 2_000, []),
+    ],
+)
+def test_healthy_logs_of_known_environments_give_rise_to_nothing_else(env: str, steps: int, words: list[str]) -> None:
+    """Uniform actions, whose density is the same in every row."""
+    data = record(env, steps=steps)
+    assert "log_prob" in data.extras
+    found = [str(each) for each in findings(data)]
+    assert len(found) == len(words)
+    for line, word in zip(found, words, strict=True):
+        assert word in line
+    assert compare(data, make(env)) == []
+
+
+def test_logs_of_numbered_states_are_spoken_of_as_states() -> None:
+    few = ward_logs(40, states=200)
+    unseen = np.flatnonzero((few.observation.max(0) == 0) & (few.next_observation.max(0) == 0))
+    assert 0 < len(unseen) < 201
+    assert f"{len(unseen)} of 202 states are never visited ({unseen[0]}, {unseen[1]}" in said(few)
+    assert "never changes" not in said(few)
+    many = said(ward_logs(4_000))
+    assert "never visited" not in many
+    assert "taken in fewer than 1 % of steps" not in many
+    assert "repeat" not in many
+
+
+def test_a_density_of_other_bounds_is_none() -> None:
+    assert said(walk(log_prob=lambda a: np.full(len(a["reward"]), -np.log(4.0)))) == ""  # [-1, 1] twice
+    assert "these bounds give another" in said(walk(log_prob=lambda a: np.full(len(a["reward"]), -2.0)))

@@ -10,7 +10,9 @@ from sapp import save_npz
 from sapp.core.errors import SappError
 from sapp.envs.point import behaviour_dataset
 from sapp.experiments.datasets import SMOKE_DATA, all_datasets, datasets_of, load_dataset
+from sapp.experiments.driver import run_experiment
 from sapp.experiments.grid import scaled
+from sapp.experiments.table1 import grid
 
 
 def test_a_scale_says_which_datasets() -> None:
@@ -29,6 +31,13 @@ def test_a_folders_files_are_found_under_the_names_people_give_them(tmp_path: Pa
     assert (found.name, len(found)) == ("hopper-medium", len(data))
     with pytest.raises(SappError, match=r"no file for hopper-random \(such as hopper-random.npz"):
         load_dataset("hopper-random", tmp_path)
+
+
+def test_a_missing_file_is_said_before_anything_is_trained(tmp_path: Path) -> None:
+    save_npz(behaviour_dataset(6), tmp_path / "halfcheetah-medium.npz")
+    with pytest.raises(SappError, match=r"no file for halfcheetah-random"):
+        run_experiment(grid(scaled("small")), tmp_path / "out", data=tmp_path)
+    assert not (tmp_path / "out").exists()
 
 
 def test_smoke_data_are_made_in_a_moment() -> None:
