@@ -61,6 +61,7 @@ _HOME = {
     "load": "sapp.data",
     "save_npz": "sapp.data",
     "save_minari": "sapp.collect.minari_export",
+    "Hook": "sapp.runs.hooks",
     "Phase": "sapp.runs.phases",
     "Run": "sapp.evaluation.run_evaluation",
     "evaluate": "sapp.evaluation.run_evaluation",
@@ -100,6 +101,7 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.data.load import load as load
     from sapp.evaluation.run_evaluation import Run as Run
     from sapp.evaluation.run_evaluation import evaluate as evaluate
+    from sapp.runs.hooks import Hook as Hook
     from sapp.runs.phases import Phase as Phase
     from sapp.runs.phases import sa_protocol as sa_protocol
     from sapp.training.train import resume as resume

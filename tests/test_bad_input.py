@@ -560,7 +560,7 @@ def test_second_process_on_the_same_run(place, capfd):
 
 def test_tensorboard_without_its_extra(place, capfd, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
-    assert main(place.train("--tensorboard")) == 2
+    assert main(place.train("--log-to", "tensorboard")) == 2
     assert "sapp-rl[tensorboard]" in complaint(capfd.readouterr().err)
     assert listing(place.folder) == {"d4rl": ""}
 

@@ -14,7 +14,7 @@ import sapp
 ROOT = Path(__file__).parents[1]
 LAYERS = (
     "core", "data", "envs", "kernels", "networks", "weights", "algorithms", "runs", "evaluation", "ope", "training",
-    "collect", "tabular", "theory", "experiments", "report", "export", "cli",
+    "collect", "tabular", "theory", "experiments", "report", "export", "hooks", "cli",
 )  # fmt: skip
 """From the bottom to the top."""
 ROOM = {name: number for number, name in enumerate(LAYERS)}

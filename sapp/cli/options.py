@@ -29,7 +29,16 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no 
 TimeLimit = Annotated[
     float | None, typer.Option("--time-limit", help="Save and stop after so many seconds; resume goes on.")
 ]
-Board = Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard events.")]
+LogTo = Annotated[
+    str | None, typer.Option("--log-to", help="Also log to wandb, mlflow, tensorboard, csv; joined by commas.")
+]
+KeepBest = Annotated[bool, typer.Option("--keep-best", help="Keep each member's best evaluation in RUN/best.")]
+StopEarly = Annotated[
+    int | None, typer.Option("--stop-early", metavar="N", help="Stop after N evaluations without a higher return.")
+]
+PushTo = Annotated[
+    str | None, typer.Option("--push-to", metavar="REPO", help="At the end publish policy and card on a model hub.")
+]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that train made.", show_default=False)]
 Source = Annotated[str, typer.Argument(metavar="DATA", help="File, D4RL name or Minari id.", show_default=False)]
 Name = Annotated[str | None, typer.Option("--name", help="Call the dataset this.")]

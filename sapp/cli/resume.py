@@ -9,7 +9,8 @@ import typer
 
 from sapp.cli.console import load
 from sapp.cli.evaluate import print_last_evaluation
-from sapp.cli.options import Board, Columns, Quiet, RunFolder, TimeLimit
+from sapp.cli.hooks import hooks_of
+from sapp.cli.options import Columns, KeepBest, LogTo, PushTo, Quiet, RunFolder, StopEarly, TimeLimit
 
 
 def add_command(app: typer.Typer) -> None:
@@ -26,7 +27,10 @@ def resume(
     ] = None,
     columns: Columns = None,
     time_limit: TimeLimit = None,
-    tensorboard: Board = False,
+    log_to: LogTo = None,
+    keep_best: KeepBest = False,
+    stop_early: StopEarly = None,
+    push_to: PushTo = None,
     quiet: Quiet = False,
 ) -> None:
     """``sapp.resume(path)``."""
@@ -35,7 +39,8 @@ def resume(
 
     before = Run(path).step
     moved = [load(source, columns=columns) for source in data] if data else None
-    run = go_on(path, data=moved, time_limit=time_limit, progress=not quiet, tensorboard=tensorboard)
+    hooks = hooks_of(log_to, keep_best, stop_early, push_to)
+    run = go_on(path, data=moved, time_limit=time_limit, progress=not quiet, hooks=hooks)
     if quiet:
         return
     if before >= run.total_steps:

@@ -13,7 +13,20 @@ import typer
 from sapp.algorithms.registry import ABOUT, PAPER
 from sapp.cli.console import load
 from sapp.cli.evaluate import print_last_evaluation
-from sapp.cli.options import OPEN, Board, Columns, Environment, Out, Quiet, TimeLimit, split_options
+from sapp.cli.hooks import hooks_of
+from sapp.cli.options import (
+    OPEN,
+    Columns,
+    Environment,
+    KeepBest,
+    LogTo,
+    Out,
+    PushTo,
+    Quiet,
+    StopEarly,
+    TimeLimit,
+    split_options,
+)  # fmt: skip
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
 from sapp.weights.registry import ABOUT as WEIGHTS
@@ -105,7 +118,10 @@ def train(
         bool, typer.Option("--rescale-actions", help="Stretch logged actions to the environment's bounds.")
     ] = False,
     time_limit: TimeLimit = None,
-    tensorboard: Board = False,
+    log_to: LogTo = None,
+    keep_best: KeepBest = False,
+    stop_early: StopEarly = None,
+    push_to: PushTo = None,
     quiet: Quiet = False,
 ) -> None:
     """``sapp.train(algorithms, data, ...)``."""
@@ -119,6 +135,7 @@ def train(
     phases = _protocol(algorithms, steps, pretrain, ratio_steps)
     which = parse_seeds(seeds)
     _check_out(out)
+    hooks = hooks_of(log_to, keep_best, stop_early, push_to)
 
     from sapp.training.train import train as start
 
@@ -139,7 +156,7 @@ def train(
         keep=keep,
         time_limit=time_limit,
         progress=not quiet,
-        tensorboard=tensorboard,
+        hooks=hooks,
     )
     if not quiet:
         print_last_evaluation(run)

@@ -13,6 +13,7 @@ DISTRIBUTION = "sapp-rl"
 EXTRAS = {
     "ale_py": "atari",
     "gymnasium_robotics": "minari",
+    "huggingface_hub": "hub",
     "matplotlib": "plot",
     "minari": "minari",
     "mlflow": "mlflow",

@@ -14,12 +14,16 @@ from sapp.core import locks
 from sapp.core.errors import Interrupted, SappError
 from sapp.core.files import remove_leftovers
 
-CONFIG, CHECKPOINTS, METRICS, EVALUATIONS, EVENTS, DATA, BOARD = (
-    "config.json", "checkpoints", "metrics.csv", "evaluations.csv", "events.csv", "data", "tensorboard",
+CONFIG, CHECKPOINTS, METRICS, EVALUATIONS, EVENTS, DATA = (
+    "config.json", "checkpoints", "metrics.csv", "evaluations.csv", "events.csv", "data",
 )  # fmt: skip
+BEST, CSV_LOG, BOARD, WANDB, MLFLOW, HUB = "best", "log.csv", "tensorboard", "wandb", "mlflow", "hub"
+"""What hooks write."""
 LOCK = ".lock"
 """The file that whoever writes to the folder holds."""
-ENTRIES = (CONFIG, CHECKPOINTS, METRICS, EVALUATIONS, EVENTS, DATA, BOARD)
+ENTRIES = (
+    CONFIG, CHECKPOINTS, METRICS, EVALUATIONS, EVENTS, DATA, BEST, CSV_LOG, BOARD, WANDB, MLFLOW, HUB,
+)  # fmt: skip
 """What training puts into its folder."""
 
 

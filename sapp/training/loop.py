@@ -20,6 +20,7 @@ from sapp.data.check import account
 from sapp.evaluation.online_evaluation import Evaluator
 from sapp.runs.events import EventKind
 from sapp.runs.folders import CHECKPOINTS, DATA
+from sapp.runs.hooks import Hook, Hooks
 from sapp.runs.learners import Learner, Sums
 from sapp.runs.logger import RunLogger
 from sapp.runs.phases import PREPARE, Phase, locate, total_steps
@@ -44,10 +45,10 @@ class Session:
     """How a run is trained, of which nothing shows in its results; see ``sapp.train``."""
 
     progress: bool = True
-    tensorboard: bool = False
     stream: bool | None = None
     deadline: float | None = None
     """Of ``time.monotonic()``."""
+    hooks: Sequence[Hook] = ()
 
 
 @contextlib.contextmanager
@@ -68,16 +69,17 @@ def opened(run: Run, datasets: Sequence[AnyDataset], session: Session) -> Iterat
                 logged |= dict.fromkeys(population.metric_names(phase))
         if VALUE in logged:
             logged[LIMIT] = None
-        logger = stack.enter_context(RunLogger(run.path, logged, session.tensorboard))
+        logger = RunLogger(run.path, logged)
         logger.rewind(step)
         learners = learners or [population.init() for population in populations]
         evaluator = Evaluator(plan)
         view: Progress = Terminal(total_steps(plan.phases), len(plan.members)) if session.progress else Silent()
         stack.enter_context(view)
+        hooks = stack.enter_context(Hooks(session.hooks, run))
         background = stack.enter_context(Background(host_is_free()))
         _tell(view, plan, evaluator, [] if step else datasets)
         rewards = [largest_reward(dataset) for dataset in datasets]
-        yield Loop(run, populations, step, learners, logger, evaluator, view, requested, background, rewards)
+        yield Loop(run, populations, step, learners, logger, evaluator, view, requested, background, hooks, rewards)
 
 
 def _tell(view: Progress, plan: Plan, evaluator: Evaluator, fresh: Sequence[AnyDataset]) -> None:
@@ -96,12 +98,12 @@ class Loop:
     def __init__(
         self, run: Run, populations: list[Population], step: int, learners: list[Learner], logger: RunLogger,
         evaluator: Evaluator, view: Progress, requested: Callable[[], Stop | None], background: Background,
-        rewards: Sequence[float],
+        hooks: Hooks, rewards: Sequence[float],
     ) -> None:  # fmt: skip
         """``rewards``: max |r| of each dataset."""
         self.run, self.populations, self.step, self.learners = run, populations, step, learners
         self.logger, self.evaluator, self.view, self.requested = logger, evaluator, view, requested
-        self.background = background
+        self.background, self.hooks = background, hooks
         self.sums: list[Sums] | None = run.unlogged(step)
         """What is not yet in a row of metrics; None where a row has just been written."""
         order = [index for indices in run.plan.groups() for index in indices]
@@ -119,7 +121,7 @@ class Loop:
         self.began = time.perf_counter() - spent
 
     def go(self) -> None:
-        """Train to the end, or until a stop is requested."""
+        """Train to the end, or until a hook asks to stop; a request from outside is an error that says how to go on."""
         plan, total = self.run.plan, self.run.total_steps
         pace = Pace(self.populations[0].stride)
         self.view.update(self.step, plan.phases[locate(plan.phases, self.step)[0]].name)
@@ -138,10 +140,20 @@ class Loop:
                 pace.made(steps)
                 self.step += steps
                 self.view.update(self.step, phase.name)
-            self._at_boundary(phase, start, end, before)
+            if self._at_boundary(phase, start, end, before):
+                break
+        self.background.wait()
+        if self.step < total:
+            self.view.say(
+                f"stopped at step {self.step:,} of {total:,}: {self.hooks.asked}; sapp resume {self.run.path} goes on"
+            )
+        self.hooks.end()
 
-    def _at_boundary(self, phase: Phase, start: int, end: int, before: int) -> None:
-        """Whatever is due: a row, an evaluation, a checkpoint; ``before`` is the step of the last time."""
+    def _at_boundary(self, phase: Phase, start: int, end: int, before: int) -> bool:
+        """Whatever is due: a row, an evaluation, a checkpoint; ``before`` is the step of the last time.
+
+        Returns whether a hook has asked to stop and all is saved.
+        """
         plan, step, total = self.run.plan, self.step, self.run.total_steps
         assert self.sums is not None
         if step > before and (step == end or _due(plan.log_every, start, step)):
@@ -157,7 +169,8 @@ class Loop:
         if step > before and self._evaluation_due(phase, start, last=step == total):
             self._play()
         stop = self.requested() if step < total else None
-        if stop or step == end or _due(plan.checkpoint_every, start, step):
+        saved = stop or self.hooks.asked or step == end or _due(plan.checkpoint_every, start, step)
+        if saved:
             # After the evaluation that was due here: a resume from this checkpoint would not catch up on it.
             self.background.do(self._saving())
         if stop:
@@ -165,6 +178,7 @@ class Loop:
             raise _ERRORS[stop](
                 f"{stop.value} at step {step:,} of {total:,}; saved. Continue with: sapp resume {self.run.path}"
             )
+        return bool(saved) and self.hooks.asked is not None
 
     def _log(self, phase: Phase, sums: Sequence[Sums]) -> None:
         """A row of metrics for each member that learned, and what has happened to any."""
@@ -199,6 +213,7 @@ class Loop:
         self.logger.events(events)
         for event in events:
             self.view.say(f"{event.member}: {event.kind.sentence} (step {event.step:,})")
+        self.hooks.tell("on_log", self.step, self.learners, rows)
 
     def _stop(self, members: np.ndarray) -> None:
         """Let members learn no further."""
@@ -227,12 +242,14 @@ class Loop:
         apart = self.background.threaded and all(problem.frame is None for problem in plan.problems)
         if apart:
             policies = on_host(policies)
+        learners = self._kept() if self.hooks else []
 
         def play() -> None:
             found = self.evaluator.evaluate(policies, plan.eval_episodes, plan.eval_seed)
             rows = [item.row(step, updates, plan.ids[item.member]) for item in found]
             self.logger.evaluations(rows)
             self.view.evaluated(step, rows)
+            self.hooks.tell("on_evaluate", step, learners, rows)
 
         if apart:
             self.background.do(play)
@@ -240,10 +257,18 @@ class Loop:
             play()
 
     def _saving(self) -> Callable[[], None]:
-        """The checkpoint of the members as they are now; where training goes on meanwhile, from a copy."""
-        step, sums = self.step, jax.device_get(self.sums)
-        learners = jax.device_get(self.learners) if self.background.threaded else list(self.learners)
-        return lambda: self.run.save(step, learners, sums)
+        """The checkpoint of the members as they are now."""
+        step, sums, learners = self.step, jax.device_get(self.sums), self._kept()
+
+        def save() -> None:
+            self.run.save(step, learners, sums)
+            self.hooks.tell("on_checkpoint", step, learners)
+
+        return save
+
+    def _kept(self) -> list[Learner]:
+        """The members as they are now; where training goes on meanwhile, a copy."""
+        return jax.device_get(self.learners) if self.background.threaded else list(self.learners)
 
 
 class Pace:

@@ -15,8 +15,8 @@ from sapp.data.loaders.frame_files import save_frames
 from sapp.evaluation.run_evaluation import Run
 from sapp.runs import run as folders
 from sapp.runs.folders import DATA, claimed, locked
+from sapp.runs.hooks import Hook, check_hooks
 from sapp.runs.learners import Learner
-from sapp.runs.logger import board_writer
 from sapp.runs.phases import Phase
 from sapp.runs.plan import Plan, check_settings
 from sapp.runs.problem import Problem
@@ -48,7 +48,7 @@ def train(
     stream: bool | None = None,
     time_limit: float | None = None,
     progress: bool = True,
-    tensorboard: bool = False,
+    hooks: Sequence[Hook] = (),
 ) -> Run:
     """Train algorithms × datasets × seeds as one population and return the run.
 
@@ -80,11 +80,9 @@ def train(
             (default: only where they would fill it).
         time_limit: seconds after which the run is saved and ``TimeLimitReached`` raised; ``resume`` goes on.
         progress: show a progress bar.
-        tensorboard: also write TensorBoard events (needs the ``tensorboard`` extra).
+        hooks: what happens beside training: stop early, keep the best, log elsewhere; see ``sapp.hooks``.
     """
-    session = Session(progress, tensorboard, stream, _deadline(time_limit))
-    if tensorboard:
-        board_writer()
+    session = Session(progress, stream, _deadline(time_limit), tuple(hooks))
     plan, datasets = planned(
         algorithm, data, seeds=seeds, steps=steps, phases=phases, only=only, eval_every=eval_every,
         eval_episodes=eval_episodes, eval_seed=eval_seed, eval_max_steps=eval_max_steps, log_every=log_every,
@@ -92,6 +90,7 @@ def train(
     )  # fmt: skip
     source = start_from if isinstance(start_from, folders.Run) or start_from is None else Run(start_from)
     forked = None if source is None else fork(plan, source, [spec(dataset) for dataset in datasets])
+    check_hooks(hooks, plan)
     with claimed(out, stem(plan)) as folder:
         run = _begin(folder, plan, datasets, forked, copy_data)
         with opened(run, datasets, session) as loop:
@@ -127,14 +126,14 @@ def resume(
     stream: bool | None = None,
     time_limit: float | None = None,
     progress: bool = True,
-    tensorboard: bool = False,
+    hooks: Sequence[Hook] = (),
 ) -> Run:
     """Continue a run from its newest checkpoint, or from step 0 if it has none; the bits are those of one straight run.
 
-    ``data`` replaces the recorded sources (a file that moved, say); it must hold the same transitions. ``stream`` and
-    ``time_limit`` are as ``train`` has them, and need not be as they were.
+    ``data`` replaces the recorded sources (a file that moved, say); it must hold the same transitions. ``stream``,
+    ``time_limit`` and ``hooks`` are as ``train`` has them, and need not be as they were.
     """
-    session = Session(progress, tensorboard, stream, _deadline(time_limit))
+    session = Session(progress, stream, _deadline(time_limit), tuple(hooks))
     run = Run(path)
     if data is not None and len(data) != len(run.plan.problems):
         raise SappError(f"{path}: the run has {len(run.plan.problems)} datasets, {len(data)} were given")
@@ -149,6 +148,7 @@ def resume(
         return run
     for line in check_settings(run.path, run.versions):
         print(line, file=sys.stderr)
+    check_hooks(hooks, run.plan)
     with locked(run.path), opened(run, datasets, session) as loop:
         loop.go()
     return run
