@@ -5,7 +5,7 @@ FUZZ ?= 2000
 SEED ?= 1000
 BIN := .venv/bin
 
-.PHONY: help install demo test test-quick fuzz bench lint types clean
+.PHONY: help install demo test test-quick fuzz bench docs notebooks lint types clean
 
 help:
 	@echo "make demo     train CQL and SA-CQL on a small task and show the result"
@@ -13,6 +13,8 @@ help:
 	@echo "make fuzz     damage files of every format FUZZ=$(FUZZ) times each: read or refused, never a traceback"
 	@echo "make test-quick  the tests that hardly train anything: under two minutes"
 	@echo "make bench    speed and memory beside d3rlpy (which gets .bench-venv)"
+	@echo "make docs     the site, into build/site: no network; a warning is an error"
+	@echo "make notebooks  run the tutorials and store what they print"
 	@echo "make lint     ruff"
 	@echo "make types    mypy"
 	@echo "make clean    remove .venv and caches"
@@ -43,6 +45,12 @@ test-quick: .venv/.installed
 
 bench: .venv/.installed
 	$(BIN)/python bench/compare.py
+
+docs: .venv/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+notebooks: .venv/.installed
+	$(BIN)/python docs/site/notebooks.py docs/tutorials/*.ipynb
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

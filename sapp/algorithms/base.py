@@ -47,6 +47,12 @@ class Algorithm(eqx.Module):
         share: of the critics' least value in share·min + (1 − share)·max.
         normalise: observations with the data's mean and deviation.
         precision: of matrix products: auto, float32, tf32 or mixed.
+
+    Examples:
+        >>> import sapp
+        >>> algorithm = sapp.preset("td3bc")
+        >>> isinstance(algorithm, sapp.Algorithm), algorithm.discount, algorithm.batch_size
+        (True, 0.99, 256)
     """
 
     discount: eqx.AbstractVar[float]

@@ -27,6 +27,14 @@ class BC(Algorithm):
 
     Attributes:
         noise: deviation of the policy as a distribution over actions, which ratios are taken of.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data = behaviour_dataset(episodes=6)
+        >>> run = sapp.train(sapp.BC(hidden=(8,)), data, steps=4, eval_every=0, progress=False)
+        >>> run.predict(data.observation[0]).shape
+        (2,)
     """
 
     actor_lr: float = 3e-4

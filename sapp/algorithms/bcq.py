@@ -109,6 +109,11 @@ class BCQ(Algorithm):
         limit: largest perturbation of an action; actions lie in [−1, 1].
         next_actions: actions that the target takes the best of.
         candidates: actions that the policy plays the best of.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.BCQ(limit=0.1, candidates=50).candidates
+        50
     """
 
     limit: float = 0.05

@@ -56,6 +56,13 @@ class BEAR(Algorithm):
         mmd_samples: actions of policy and VAE that the MMD is estimated from.
         next_actions: actions that the target takes the best of.
         candidates: actions that the policy plays the best of.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.BEAR(kernel="gaussian", weights="occupancy").kernel
+        'gaussian'
+        >>> sapp.preset("bear", "hopper-medium").kernel  # by dataset, as d3rlpy's script
+        'laplacian'
     """
 
     log_std_min: ClassVar[float] = -20.0

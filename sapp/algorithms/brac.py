@@ -60,6 +60,13 @@ class BRAC(Algorithm):
         value_penalty: penalise the target, too (BRAC-v), not the actor alone (BRAC-p).
         samples: actions that the divergence is estimated from.
         critic_hidden: layer sizes of the critics.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.BRAC(behaviour_steps=10_000).preparation  # updates that clone the behaviour first
+        10000
+        >>> sapp.preset("brac-p").value_penalty
+        False
     """
 
     alpha: float = 5.0

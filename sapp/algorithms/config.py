@@ -40,6 +40,14 @@ def register(kind: type[M]) -> type[M]:
     Run folders then know it by its name, and commands by its name in small letters: an algorithm ``LikelihoodBC`` is
     ``sapp train likelihood-bc``, state weights ``InverseVisits`` are ``--weights inverse-visits``. Classes that an
     installed package offers by an entry point need no decorator.
+
+    Examples:
+        >>> import sapp
+        >>> @sapp.register
+        ... class HalfWeights(sapp.ConstantWeights):
+        ...     value: float = 0.5
+        >>> sapp.state_weights("half-weights").value
+        0.5
     """
     name = kind.__name__
     if _own().get(name, kind) is not kind:

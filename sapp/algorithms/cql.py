@@ -66,6 +66,15 @@ class CQL(Algorithm):
         alpha_scale: what α multiplies: d3rlpy-v1 (α/2 per critic, the paper's scale), per-critic (α) or half-td
             (2α).
         kernel: how the critics' gradient is computed: xla, fused (CUDA, mixed), or auto.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data = behaviour_dataset(episodes=6)
+        >>> small = {"hidden": (8,), "batch_size": 8, "action_samples": 1, "weights": "matched:random"}
+        >>> run = sapp.train(sapp.CQL(alpha=2.5, **small), data, steps=4, eval_every=0, progress=False)
+        >>> run.predict(data.observation[:3]).shape
+        (3, 2)
     """
 
     alpha: float = 5.0

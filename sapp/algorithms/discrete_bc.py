@@ -33,6 +33,15 @@ class DiscreteBC(ScoreLearner):
     """−E_B[log β(a|s)], β = softmax(network(s)). It plays the likeliest action.
 
     Defaults: the settings of ``DiscreteCQL``, so that the two differ in nothing but the loss.
+
+    Examples:
+        >>> import numpy as np
+        >>> import sapp
+        >>> seen, action = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
+        >>> data = sapp.Dataset.from_arrays(seen, action, np.ones(20), np.arange(20) == 19, num_actions=2)
+        >>> run = sapp.train(sapp.DiscreteBC(batch_size=8), data, steps=4, eval_every=0, progress=False)
+        >>> run.predict(seen[:5]).shape
+        (5,)
     """
 
     discount: float = 0.99

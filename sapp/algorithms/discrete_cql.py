@@ -29,6 +29,12 @@ class DiscreteCQL(DQN):
 
     Attributes:
         alpha: α, the weight of the penalty.
+
+    Examples:
+        >>> import sapp
+        >>> table = sapp.DiscreteCQL(alpha=0.1, lr=1e-3, target_every=100)  # for a small table of logs
+        >>> table.alpha, table.discrete_actions
+        (0.1, True)
     """
 
     alpha: float = 1.0

@@ -86,6 +86,13 @@ class DQN(ScoreLearner):
         double: the target's action is the best by Q, not by its target copy.
         optimiser: adam or rmsprop.
         adam_eps: Adam's ε.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.DQN(lr=1e-3, target_every=100).quantiles
+        0
+        >>> sapp.preset("qr-dqn").quantiles
+        200
     """
 
     discount: float = 0.99

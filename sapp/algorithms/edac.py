@@ -64,6 +64,13 @@ class EDAC(Algorithm):
         eta: η, the weight of the critics' alignment.
         critics: N, how many.
         diversify: keep the critics' gradients apart; without it this is SAC-N.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.EDAC(eta=1.0, critics=10).critics
+        10
+        >>> sapp.preset("sac-n").diversify
+        False
     """
 
     eta: float = 1.0

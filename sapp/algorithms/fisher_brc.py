@@ -65,6 +65,11 @@ class FisherBRC(Algorithm):
         reward_bonus: added to every reward.
         behaviour_hidden: layer sizes of the cloned behaviour.
         components: of the mixture that clones the behaviour, a dimension.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.FisherBRC(penalty=0.1, behaviour_steps=50_000).preparation
+        50000
     """
 
     penalty: float = 0.1

@@ -65,6 +65,14 @@ class IQL(Algorithm):
         decay_steps: updates over which the actor's learning rate falls to 0.
         reward_shift: added to rewards after they are scaled.
         reward_scaling: returns (1000 / their range in the data) or none.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data = behaviour_dataset(episodes=6)
+        >>> run = sapp.train(sapp.IQL(hidden=(8,), batch_size=8), data, steps=4, eval_every=0, progress=False)
+        >>> run.predict(data.observation[:3]).shape
+        (3, 2)
     """
 
     expectile: float = 0.7

@@ -32,6 +32,13 @@ class ReBRAC(TD3):
     Attributes:
         actor_penalty: β₁, the weight of the distance to the logged action in the actor's loss.
         critic_penalty: β₂, the weight of the distance to the next logged action in the target.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.ReBRAC(actor_penalty=0.01, critic_penalty=0.01).actor_penalty
+        0.01
+        >>> sapp.preset("rebrac", "hopper-expert").actor_penalty  # by dataset, as its authors found
+        0.1
     """
 
     needs_next_action: ClassVar[bool] = True

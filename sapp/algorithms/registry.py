@@ -81,6 +81,13 @@ def preset(name: str, dataset: str = "", weights: str | StateWeights | None = No
         name: such as "cql", or a name of the paper such as "sa-cql".
         dataset: name of the data, which hyper-parameters may depend on.
         weights: of states, or what ``state_weights`` takes, such as "occupancy"; by default as published.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.preset("sa-cql", "walker2d-expert").weights.f.b1  # by dataset, as in the paper's table
+        5.0
+        >>> type(sapp.preset("td3bc", weights="shuffled:occupancy").weights.of).__name__
+        'OccupancyModel'
     """
     from sapp.algorithms.base import Algorithm
     from sapp.weights.registry import state_weights

@@ -24,6 +24,11 @@ class REM(DQN):
 
     Attributes:
         ensemble: K, heads of the network.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.REM(ensemble=50).ensemble
+        50
     """
 
     lr: float = 5e-5

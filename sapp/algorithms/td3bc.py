@@ -26,6 +26,15 @@ class TD3BC(TD3):
 
     Attributes:
         alpha: α, the weight of Q against cloning: larger is less pessimistic.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data = behaviour_dataset(episodes=6)
+        >>> algorithm = sapp.TD3BC(alpha=2.5, hidden=(8,), batch_size=8)
+        >>> run = sapp.train(algorithm, data, steps=4, eval_every=2, eval_episodes=2, progress=False)
+        >>> [row["step"] for row in run.evaluations()]
+        ['2', '4']
     """
 
     alpha: float = 2.5

@@ -36,6 +36,11 @@ class UWAC(BEAR):
         dropout: share of units that is dropped.
         spectral: normalise the critics' layers by their spectral norm.
         passes: dropout samples that mean and variance are of.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.UWAC(beta=0.8, dropout=0.1).dropout
+        0.1
     """
 
     log_std_min: ClassVar[float] = -5.0

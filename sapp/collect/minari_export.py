@@ -26,6 +26,12 @@ def save_minari(dataset: Dataset, identity: str, *, description: str = "", root:
         identity: such as "cartpole/random-v0"; it must not exist yet.
         description: one or two sentences.
         root: in place of Minari's usual folder.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> sapp.save_minari(behaviour_dataset(episodes=3), "point/behaviour-v0", root="minari").name
+        'behaviour-v0'
     """
     if _IDENTITY.fullmatch(identity) is None:
         raise SappError(f"{identity!r} is no Minari id: give one such as cartpole/random-v0")

@@ -11,6 +11,14 @@ class SappError(Exception):
 
     The message is one line: it names the file, field, row or option at fault and says what to do. The command line
     prints it to stderr and exits with code 2; Python callers catch it like any exception.
+
+    Examples:
+        >>> import sapp
+        >>> try:
+        ...     sapp.preset("cqll")
+        ... except sapp.SappError as error:
+        ...     print(str(error).partition(";")[0])
+        algorithm 'cqll' is unknown (did you mean 'cql'?)
     """
 
 

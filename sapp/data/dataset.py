@@ -53,6 +53,14 @@ class Dataset(Episodes):
         action_labels: what the discrete actions are called in the logs, in order, where they have names.
         observation_offset: float32 [O], where observations were rescaled: stored = (logged − offset)/scale.
         observation_scale: float32 [O], likewise; policies are applied to observations as they are logged, see ``raw``.
+
+    Examples:
+        >>> import numpy as np
+        >>> import sapp
+        >>> seen, action = np.zeros((4, 3)), np.zeros((4, 2))
+        >>> data = sapp.Dataset.from_arrays(seen, action, reward=[1, 1, 1, 5], terminal=[0, 1, 0, 1])
+        >>> len(data), data.episode_returns.tolist()
+        (4, [2.0, 6.0])
     """
 
     observation: np.ndarray

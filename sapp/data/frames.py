@@ -53,6 +53,14 @@ class FrameDataset(Episodes):
         environment: "ALE/Pong-v5", "catch", or None when unknown.
         provenance: where it came from, as JSON.
         action_labels: what the actions are called, in order, where they have names.
+
+    Examples:
+        >>> import numpy as np
+        >>> import sapp
+        >>> frames, end = np.zeros((6, 10, 10), np.uint8), np.arange(6) == 5
+        >>> data = sapp.FrameDataset(frames, np.arange(6) % 3, np.ones(6), end, 0 * end, num_actions=3, stack=2)
+        >>> data.stacks([0, 5]).shape
+        (2, 2, 10, 10)
     """
 
     frames: np.ndarray

@@ -54,6 +54,14 @@ def load(
         mirror: for D4RL names, where to download from instead of the published address.
         progress: called with bytes done and bytes in all while a D4RL file is downloaded, with transitions while a
             dataset of the benchmark is made.
+
+    Examples:
+        >>> import numpy as np
+        >>> import sapp
+        >>> arrays = {"observations": np.zeros((4, 3)), "actions": np.zeros((4, 1)), "rewards": np.ones(4)}
+        >>> data = sapp.load({**arrays, "terminals": [0, 1, 0, 1]}, name="mine")
+        >>> data.name, data.observation_size, data.episode_returns.tolist()
+        ('mine', 3, [2.0, 2.0])
     """
     every = {
         "name": name, "environment": typed_environment(environment), "physics": physics, "action_low": action_low,

@@ -18,7 +18,20 @@ if TYPE_CHECKING:
 
 
 class Run(folders.Run):
-    """A run folder, finished or not, whose policies can be played."""
+    """A run folder, finished or not, whose policies can be played.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data = behaviour_dataset(episodes=6)
+        >>> named = {"small": sapp.BC(hidden=(8,)), "faster": sapp.BC(hidden=(8,), actor_lr=1e-2)}
+        >>> path = sapp.train(named, data, steps=4, eval_every=0, out="run", progress=False).path
+        >>> run = sapp.Run(path)
+        >>> [str(member) for member in run.members], run.step
+        (['small/point-behaviour/0', 'faster/point-behaviour/0'], 4)
+        >>> [each.returns.shape for each in run.evaluate(episodes=3)]
+        [(3,), (3,)]
+    """
 
     def evaluate(
         self,
@@ -66,6 +79,13 @@ def evaluate(
         seed: of the start states: two policies with one seed start alike.
         physics: see ``Run.evaluate``.
         max_episode_steps: see ``Run.evaluate``.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import controller
+        >>> (found,) = sapp.evaluate(controller, "point", episodes=20)
+        >>> bool(found.returns.mean() > 35)
+        True
     """
     if isinstance(policy, str | Path):
         policy = Run(policy)

@@ -137,6 +137,12 @@ class ConvScores(eqx.Module):
 
     ``channels``, ``kernels`` and ``strides`` name one convolution each, all with valid padding; ``features`` is the
     width of the dense layer after them. Small images take small kernels: ``ConvScores((16, 16), (3, 3), (1, 1), 64)``.
+
+    Examples:
+        >>> import sapp
+        >>> small = sapp.ConvScores(channels=(16, 16), kernels=(3, 3), strides=(1, 1), features=64)
+        >>> sapp.DiscreteCQL(network=small).network.features
+        64
     """
 
     channels: tuple[int, ...] = eqx.field(static=True, default=(32, 64, 64))

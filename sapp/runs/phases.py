@@ -14,6 +14,13 @@ class Phase:
 
     ``base``: the algorithm learns. ``ratio``: the state weights' estimator learns. ``weighted``: the algorithm's
     penalty is multiplied with the state weights (otherwise with 1).
+
+    Examples:
+        >>> import sapp
+        >>> warm = sapp.Phase("pretrain", 1_000, ratio=False, weighted=False)
+        >>> phases = [warm, sapp.Phase("joint", 20_000)]  # for sapp.train(..., phases=phases)
+        >>> warm.base, sum(phase.steps for phase in phases)
+        (True, 21000)
     """
 
     name: str
@@ -34,7 +41,13 @@ PRETRAIN_STEPS, RATIO_STEPS, JOINT_STEPS = 20_000, 100_000, 1_000_000
 def sa_protocol(
     steps: int = JOINT_STEPS, pretrain: int = PRETRAIN_STEPS, ratio: int = RATIO_STEPS
 ) -> tuple[Phase, ...]:
-    """The paper's three phases: the plain algorithm, then the ratios of its frozen policy, then both on one batch."""
+    """The paper's three phases: the plain algorithm, then the ratios of its frozen policy, then both on one batch.
+
+    Examples:
+        >>> import sapp
+        >>> [(phase.name, phase.steps) for phase in sapp.sa_protocol(steps=50_000, pretrain=2_000, ratio=10_000)]
+        [('pretrain', 2000), ('ratio', 10000), ('joint', 50000)]
+    """
     return (
         Phase("pretrain", pretrain, base=True, ratio=False, weighted=False),
         Phase("ratio", ratio, base=False, ratio=True, weighted=False),

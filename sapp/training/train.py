@@ -81,6 +81,15 @@ def train(
         time_limit: seconds after which the run is saved and ``TimeLimitReached`` raised; ``resume`` goes on.
         progress: show a progress bar.
         hooks: what happens beside training: stop early, keep the best, log elsewhere; see ``sapp.hooks``.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data = behaviour_dataset(episodes=6)
+        >>> sweep = {f"lr={lr}": sapp.BC(hidden=(8,), actor_lr=lr) for lr in (1e-3, 1e-2)}
+        >>> run = sapp.train(sweep, data, seeds=2, steps=4, eval_every=0, progress=False)  # four members, one program
+        >>> len(run.members), run.predict(data.observation[0], "lr=0.01/point-behaviour/1").shape
+        (4, (2,))
     """
     session = Session(progress, stream, _deadline(time_limit), tuple(hooks))
     plan, datasets = planned(
@@ -132,6 +141,14 @@ def resume(
 
     ``data`` replaces the recorded sources (a file that moved, say); it must hold the same transitions. ``stream``,
     ``time_limit`` and ``hooks`` are as ``train`` has them, and need not be as they were.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data = behaviour_dataset(episodes=6)
+        >>> run = sapp.train(sapp.BC(hidden=(8,)), data, steps=4, eval_every=0, out="resumed", progress=False)
+        >>> sapp.resume("resumed", progress=False).step  # finished already: nothing is trained
+        4
     """
     session = Session(progress, stream, _deadline(time_limit), tuple(hooks))
     run = Run(path)

@@ -29,6 +29,15 @@ class StateWeights(eqx.Module):
         hidden: layer sizes of the networks.
         f: from ratios to weights.
         fallback: weights of 1 while the ratio estimate is unreliable; the paper has no such rule.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import sapp
+        >>> class NearOrigin(sapp.StateWeights):
+        ...     def weights(self, state, batch, policy, key):
+        ...         return jnp.exp(-jnp.sum(batch.observation**2, axis=-1)), {}
+        >>> sapp.CQL(weights=NearOrigin()).weights.learns
+        False
     """
 
     @property
@@ -63,7 +72,13 @@ class StateWeights(eqx.Module):
 
 
 class Uniform(StateWeights):
-    """w(s) = 1: the algorithm as published."""
+    """w(s) = 1: the algorithm as published.
+
+    Examples:
+        >>> import sapp
+        >>> [float(bound) for bound in sapp.CQL(weights=sapp.Uniform()).weights.bounds()]
+        [1.0, 1.0]
+    """
 
     @override
     def weights(self, state: Any, batch: Batch, policy: Policy, key: Array) -> tuple[Array, Metrics]:
@@ -75,6 +90,11 @@ class RatioWeights(StateWeights):
 
     A subclass defines ``init``, ``update``, ``ratio`` and ``unreliable``; what an unreliable estimate means for the
     weights is decided here, for all estimators alike. ``update`` must log ``ratio/unreliable`` (1 where it is so).
+
+    Examples:
+        >>> import sapp
+        >>> isinstance(sapp.DualDICE(), sapp.RatioWeights), sapp.DualDICE().learns
+        (True, True)
     """
 
     f: eqx.AbstractVar[Transform]

@@ -22,7 +22,13 @@ from sapp.weights.transforms import LogMinMax, Transform
 
 
 class ControlKind(IntEnum):
-    """What a control does with the real weights."""
+    """What a control does with the real weights.
+
+    Examples:
+        >>> import sapp
+        >>> [kind.label for kind in sapp.ControlKind]
+        ['real', 'shuffled', 'matched', 'random', 'uniform', 'frozen']
+    """
 
     REAL = 0
     """Keep the weights as they are."""
@@ -44,7 +50,13 @@ class ControlKind(IntEnum):
 
 
 class ConstantWeights(StateWeights):
-    """w(s) = value: the base algorithm at weight α·value."""
+    """w(s) = value: the base algorithm at weight α·value.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.CQL(alpha=5.0, weights=sapp.ConstantWeights(0.5)).weights.value  # CQL with alpha 2.5
+        0.5
+    """
 
     value: float = 1.0
     """The weight of every state."""
@@ -65,6 +77,11 @@ class RandomWeights(StateWeights):
 
     Attributes:
         f: whose range is drawn from; no ratio is estimated.
+
+    Examples:
+        >>> import sapp
+        >>> [float(bound) for bound in sapp.RandomWeights(sapp.LogMinMax(b0=0.5, b1=2.0)).bounds()]
+        [0.5, 2.5]
     """
 
     f: Transform = LogMinMax()
@@ -95,6 +112,12 @@ class Control(WrappedWeights):
     Attributes:
         of: the weights that are controlled.
         kind: 0 real, 1 shuffled, 2 matched, 3 random, 4 uniform, 5 frozen.
+
+    Examples:
+        >>> import sapp
+        >>> kinds = [sapp.Control(sapp.DualDICE(), kind) for kind in sapp.ControlKind]
+        >>> [weights.reports_health for weights in kinds]
+        [True, True, True, False, False, True]
     """
 
     of: StateWeights
@@ -143,6 +166,11 @@ class FrozenWeights(WrappedWeights):
     Attributes:
         of: the weights that are frozen.
         updates: learning steps of the estimator before it stops.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.FrozenWeights(sapp.OccupancyModel(), updates=50_000).updates
+        50000
     """
 
     of: StateWeights
@@ -181,6 +209,12 @@ class RescaledWeights(WrappedWeights):
     Attributes:
         of: the weights that are rescaled.
         mean: of the weights over a batch.
+
+    Examples:
+        >>> import sapp
+        >>> of = sapp.DualDICE(f=sapp.LogMinMax(b0=0.0, b1=1.0))
+        >>> [float(bound) for bound in sapp.RescaledWeights(of, mean=1.0).bounds()]
+        [0.0, 2.0]
     """
 
     of: StateWeights
@@ -206,7 +240,13 @@ class RescaledWeights(WrappedWeights):
 
 
 def control(of: StateWeights, kind: str | ControlKind) -> Control:
-    """A control of the given weights, by its kind or the kind's label."""
+    """A control of the given weights, by its kind or the kind's label.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.control(sapp.DualDICE(), "matched").kind
+        2
+    """
     labels = [each.label for each in ControlKind]
     if not isinstance(kind, ControlKind):
         if kind not in labels:
@@ -225,10 +265,22 @@ def _check_bounded(what: StateWeights | Transform) -> None:
 
 
 def ShuffledWeights(of: StateWeights) -> Control:
-    """The real weights permuted over the batch: same histogram, no knowledge of the state."""
+    """The real weights permuted over the batch: same histogram, no knowledge of the state.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.ShuffledWeights(sapp.DualDICE()).kind == sapp.ControlKind.SHUFFLED
+        True
+    """
     return control(of, ControlKind.SHUFFLED)
 
 
 def MatchedWeights(of: StateWeights) -> Control:
-    """Every weight is the batch mean of the real ones: the base algorithm at the matched mean weight."""
+    """Every weight is the batch mean of the real ones: the base algorithm at the matched mean weight.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.MatchedWeights(sapp.DualDICE()).kind == sapp.ControlKind.MATCHED
+        True
+    """
     return control(of, ControlKind.MATCHED)

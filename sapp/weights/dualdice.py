@@ -96,6 +96,16 @@ class DualDICE(RatioWeights):
         components: of the mixture that is the behaviour's density.
         adam_b1: Adam's β₁.
         adam_b2: Adam's β₂.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data, small = behaviour_dataset(episodes=6), {"hidden": (8,), "batch_size": 8, "action_samples": 1}
+        >>> algorithm = sapp.CQL(weights=sapp.DualDICE(hidden=(8,)), **small)
+        >>> phases = sapp.sa_protocol(steps=4, pretrain=2, ratio=4)
+        >>> run = sapp.train(algorithm, data, phases=phases, log_every=2, eval_every=0, progress=False)
+        >>> 0.0 <= float(run.metrics()[-1]["weights/mean"]) <= 1.0
+        True
     """
 
     f: Transform = LogMinMax()

@@ -100,6 +100,11 @@ class OccupancyInfoNCE(ClassifierWeights):
         critic_lr: learning rate of F.
         tau: share of F that goes into its slow copy at each step.
         features: E, the size of φ and ψ.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.TD3BC(weights=sapp.OccupancyInfoNCE(features=32)).weights.features
+        32
     """
 
     f: Transform = LogMinMax()

@@ -154,6 +154,11 @@ class OccupancyModel(ClassifierWeights):
         paired: particles of the behaviour beside the policy's; needs data of whole episodes.
         particles: of a slice.
         slices: of particles, of which one moves at a step.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.CQL(weights=sapp.OccupancyModel(successor="logged", paired=False)).weights.successor
+        'logged'
     """
 
     f: Transform = LogMinMax()

@@ -60,6 +60,13 @@ def state_weights(text: str, dataset: str = "") -> StateWeights:
     Args:
         text: such as "occupancy" or "shuffled:dualdice".
         dataset: name of the data, which chooses b0 and b1 as the paper's tables have them; (0, 1) without.
+
+    Examples:
+        >>> import sapp
+        >>> sapp.state_weights("constant:0.5").value
+        0.5
+        >>> sapp.state_weights("shuffled:occupancy").of.__class__.__name__
+        'OccupancyModel'
     """
     name, colon, rest = text.strip().partition(":")
     if name in CONTROLS:

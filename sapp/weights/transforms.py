@@ -16,7 +16,17 @@ TINY = 1e-12
 
 
 class Transform(eqx.Module):
-    """f of f-SA-PP, a monotone map of ratios."""
+    """f of f-SA-PP, a monotone map of ratios.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import sapp
+        >>> class Shifted(sapp.Transform):
+        ...     def __call__(self, ratio):
+        ...         return 0.5 + ratio, jnp.float32(0.0)
+        >>> sapp.DualDICE(f=Shifted()).f(jnp.asarray([0.0, 1.0]))[0].tolist()
+        [0.5, 1.5]
+    """
 
     def __call__(self, ratio: Array) -> tuple[Array, Array]:
         """Weights [B] and the share of ratios that were clamped."""
@@ -42,6 +52,13 @@ class LogMinMax(Transform):
         b1: span of the weights, or (span upper) the largest.
         quantile: of the batch's ratios at each end that they are clamped to; 0: none.
         span: added: weights in [b0, b0 + b1]; upper: in [b0, b1].
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import sapp
+        >>> weights, clamped = sapp.LogMinMax(b0=0.5, b1=2.0, quantile=0.0)(jnp.asarray([0.1, 1.0, 10.0]))
+        >>> [round(weight, 3) for weight in weights.tolist()]
+        [0.5, 1.5, 2.5]
     """
 
     b0: float = 0.0
@@ -74,7 +91,14 @@ class LogMinMax(Transform):
 
 
 class Identity(Transform):
-    """f(x) = x, negatives to zero: plain SA-PP. Occupancies are normalised, so the mean weight is at most 1."""
+    """f(x) = x, negatives to zero: plain SA-PP. Occupancies are normalised, so the mean weight is at most 1.
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import sapp
+        >>> sapp.Identity()(jnp.asarray([-1.0, 0.5, 3.0]))[0].tolist()
+        [0.0, 0.5, 3.0]
+    """
 
     @override
     def __call__(self, ratio: Array) -> tuple[Array, Array]:
@@ -82,7 +106,14 @@ class Identity(Transform):
 
 
 class Power(Transform):
-    """f(x) = xᵏ; k = ½ is a common compromise between PP (k = 0) and SA-PP (k = 1)."""
+    """f(x) = xᵏ; k = ½ is a common compromise between PP (k = 0) and SA-PP (k = 1).
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import sapp
+        >>> [round(weight, 3) for weight in sapp.Power(0.5)(jnp.asarray([0.25, 4.0]))[0].tolist()]
+        [0.5, 2.0]
+    """
 
     exponent: float = 0.5
     """k, the power that ratios are raised to."""
@@ -93,7 +124,15 @@ class Power(Transform):
 
 
 class Clip(Transform):
-    """f(x) = min(max(x, low), high)."""
+    """f(x) = min(max(x, low), high).
+
+    Examples:
+        >>> import jax.numpy as jnp
+        >>> import sapp
+        >>> weights, clamped = sapp.Clip(low=0.5, high=2.0)(jnp.asarray([0.0, 1.0, 1.5, 9.0]))
+        >>> weights.tolist(), float(clamped)
+        ([0.5, 1.0, 1.5, 2.0], 0.5)
+    """
 
     low: float = 0.1
     """Least weight."""

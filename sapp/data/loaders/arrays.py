@@ -129,6 +129,14 @@ def save_npz(dataset: Dataset, path: str | Path, *, compress: bool = False) -> P
         dataset: what to write.
         path: of the file, ending in .npz.
         compress: smaller and slower.
+
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> data = behaviour_dataset(episodes=3)
+        >>> path = sapp.save_npz(data, "point.npz")
+        >>> sapp.load(path).fingerprint == data.fingerprint
+        True
     """
     path = Path(path)
     if path.suffix != ".npz":
