@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
+from sapp.collect.benchmark.shipped import shipped
 from sapp.core.errors import SappError
+from sapp.data.normalised_scores import reference
 from sapp.envs import make
 from sapp.envs.point import controller
 from sapp.envs.policies import load_policy
@@ -65,6 +67,18 @@ def test_bad_requests():
         evaluate(lambda seen: seen, make("point"), 0, 1, seed=0)
     with pytest.raises(SappError, match="another environment"):
         evaluate(lambda seen: seen[..., :1], make("point"), 1, 2, seed=0)
+
+
+@pytest.mark.parametrize(("name", "episodes"), [("hopper", 16), ("halfcheetah", 4), ("walker2d", 6)])
+def test_the_medium_policies_earn_what_their_card_says(name, episodes):
+    """The card's numbers come from 200 episodes on another machine; their spread is that of few and many."""
+    policies, training, card = shipped(name)
+    policy, rng = policies[training.medium], np.random.default_rng(0)
+    told = next(one for one in card["snapshots"] if one["name"] == training.medium)
+    returns = evaluate_one(lambda seen: policy.sample(seen, rng)[0], make(name), episodes, seed=0).returns
+    low, high = reference(name)
+    error = told["score_error"] * (high - low) / 100.0
+    assert abs(mean(returns) - told["return"]) < 3 * error * np.sqrt(1 + card["episodes"] / episodes)
 
 
 @pytest.mark.parametrize(
