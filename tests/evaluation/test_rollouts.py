@@ -8,6 +8,7 @@ from sapp.envs import make
 from sapp.envs.point import controller
 from sapp.envs.policies import load_policy
 from sapp.evaluation import evaluate, evaluate_one, mean, standard_error
+from sapp.evaluation.rollouts import evaluate_discounted
 
 
 def linear(weights):
@@ -60,6 +61,28 @@ def test_the_time_limit_ends_an_episode():
     assert result.returns.shape == (5,)
     swing = evaluate_one(lambda seen: np.zeros((len(seen), 1)), make("Pendulum-v1"), 2, seed=0)
     assert swing.lengths.tolist() == [200, 200]
+
+
+def test_rewards_are_discounted_from_the_second_on():
+    """Two controllers on the point task, each episode beside a plain loop."""
+    environment, lanes = make("point"), (0.41, -0.7)
+
+    def act(seen):
+        return np.stack([controller(each, lane) for each, lane in zip(seen, lanes, strict=True)])
+
+    found = evaluate_discounted(act, environment, 2, 3, seed=4, discount=0.9)
+    for member, lane in enumerate(lanes):
+        for episode in range(3):
+            observation = environment.reset(1, seed=4, episode=np.array([episode]))
+            rewards = []
+            while len(rewards) < 50:
+                observation, reward, terminal = environment.step(controller(observation.astype(np.float32), lane))
+                rewards.append(reward[0])
+                if terminal[0]:
+                    break
+            assert found.lengths[member, episode] == len(rewards)
+            assert found.returns[member, episode] == pytest.approx(sum(rewards))
+            assert found.discounted[member, episode] == pytest.approx(np.dot(0.9 ** np.arange(len(rewards)), rewards))
 
 
 def test_bad_requests():
