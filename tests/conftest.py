@@ -7,8 +7,10 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import compiling
+import d4rl_files
 import pytest
 
 from sapp.core.registry import Registry
@@ -48,6 +50,30 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         import jax
 
         jax.clear_caches()
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What a user cannot run is said in one line, apart from what an installation lacks."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    count = sum(d4rl_files.ABSENT in str(report.longrepr) for report in skipped)
+    if count:
+        terminalreporter.write_line(
+            f"{count} tests skipped: they compare with the genuine D4RL samples, which are not distributed"
+        )
+
+
+@pytest.fixture(scope="session")
+def genuine() -> Path:
+    """The folder of the genuine samples (D4RL's, its policies, DOPE's), for what nothing else can show."""
+    if not d4rl_files.SAMPLES.is_dir():
+        pytest.skip(d4rl_files.ABSENT)
+    return d4rl_files.SAMPLES
+
+
+@pytest.fixture(scope="session")
+def d4rl_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where files in D4RL's layout go that are made for a test; see ``d4rl_files``."""
+    return tmp_path_factory.mktemp("d4rl")
 
 
 @pytest.fixture(autouse=True)

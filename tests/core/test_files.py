@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,11 +43,15 @@ def test_temporary_names_differ_and_are_new_files(tmp_path: Path) -> None:
     assert all(str(os.getpid()) not in name.split(".")[2:3] for name in seen)
 
 
-def test_a_link_under_a_temporary_name_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_link_under_a_temporary_name_is_not_followed(
+    link: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     monkeypatch.setattr(files.secrets, "token_hex", lambda _: "0" * 16)
-    (tmp_path / f".a.{'0' * 16}.tmp").symlink_to(victim)
+    monkeypatch.setattr(files, "_remove_own_leftovers", lambda _: None)  # it came after they were looked for
+    link(tmp_path / f".a.{'0' * 16}.tmp", victim)
     with pytest.raises(SappError, match="cannot write"):
         write_text(tmp_path / "a", "text")
     assert victim.read_text() == "mine"

@@ -4,28 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from d4rl_files import SOURCES, STEMS, sample
 
 from sapp.data import Dataset
 
-FILES = [
-    f"{e}_{q}" for e in ("halfcheetah", "hopper", "walker2d") for q in ("medium-v2", "medium_replay-v1", "random-v1")
-]
-"""Names of the nine genuine files."""
 
-
-@pytest.fixture(params=FILES)
-def stem(request: pytest.FixtureRequest) -> str:
-    """Each of the nine genuine files in turn."""
-    return str(request.param)
-
-
-@pytest.fixture(scope="session")
-def genuine() -> Path:
-    """Folder of nine genuine D4RL files, two episodes each."""
-    folder = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "d4rl"
-    if not folder.is_dir():
-        pytest.skip("genuine D4RL files are not here (expected in ../shared/data/d4rl)")
-    return folder
+@pytest.fixture(params=[(source, stem) for source in SOURCES for stem in STEMS], ids="-".join)
+def d4rl_file(request: pytest.FixtureRequest, d4rl_folder: Path) -> Path:
+    """Each of nine files as D4RL lays them out in turn: our own, and the genuine ones where they are."""
+    return sample(*request.param[:1], d4rl_folder, *request.param[1:])
 
 
 @pytest.fixture

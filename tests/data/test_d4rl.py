@@ -43,7 +43,7 @@ def trapped(data: Dataset) -> dict[str, Any]:
 
 @pytest.mark.parametrize("environment", MEDIUM)
 def test_genuine_medium_files(genuine: Path, environment: str) -> None:
-    data = load(genuine / f"{environment}_medium-v2.hdf5")
+    data = load(genuine / "d4rl" / f"{environment}_medium-v2.hdf5")
     size, returns, lengths, terminals = MEDIUM[environment]
     assert data.size == size
     # Known to the unit only (and 4669.48 is noted as 4670).
@@ -55,9 +55,19 @@ def test_genuine_medium_files(genuine: Path, environment: str) -> None:
     assert data.provenance["behaviour_algorithm"] == "SAC"
 
 
-def test_genuine_files_equal_what_h5py_reads(genuine: Path, stem: str) -> None:
-    path = genuine / f"{stem}.hdf5"
-    data = load(path)
+def test_what_a_file_says_of_itself_is_known(d4rl_file: Path) -> None:
+    environment, _, kind = d4rl_file.stem.partition("_")
+    data = load(d4rl_file)
+    assert data.name == f"{environment}-{kind.replace('_', '-')}"
+    assert (data.environment, data.physics) == (environment, "d4rl" if kind.endswith("v2") else data.physics)
+    assert data.provenance.get("behaviour_algorithm") == (None if kind == "random-v1" else "SAC")
+    assert (data.terminal | data.timeout).sum() == data.num_episodes == 2
+    assert data.observation.dtype == data.reward.dtype == np.float32
+    assert data.reward.ndim == 1
+
+
+def test_files_equal_what_h5py_reads(d4rl_file: Path) -> None:
+    path, data = d4rl_file, load(d4rl_file)
     with h5py.File(path) as file:
         for mine, theirs in (
             ("observation", "observations"),
@@ -77,19 +87,19 @@ def test_genuine_files_equal_what_h5py_reads(genuine: Path, stem: str) -> None:
     np.testing.assert_array_equal(data.next_observation[inside], data.observation[1:][inside[:-1]])
 
 
-def test_boundaries_of_genuine_files_are_found_without_timeouts(genuine: Path, tmp_path: Path, stem: str) -> None:
-    whole = load(genuine / f"{stem}.hdf5")
+def test_boundaries_are_found_without_timeouts(d4rl_file: Path, tmp_path: Path) -> None:
+    whole = load(d4rl_file)
     arrays = trapped(whole)
     del arrays["timeouts"]
-    found = load(write(tmp_path / f"{stem}.hdf5", **arrays))
+    found = load(write(tmp_path / d4rl_file.name, **arrays))
     assert found.fingerprint == whole.fingerprint
 
 
-def test_genuine_files_without_successors_lose_only_timeout_rows(genuine: Path, tmp_path: Path, stem: str) -> None:
-    whole = load(genuine / f"{stem}.hdf5")
+def test_files_without_successors_lose_only_timeout_rows(d4rl_file: Path, tmp_path: Path) -> None:
+    whole = load(d4rl_file)
     arrays = trapped(whole)
     del arrays["next_observations"]
-    found = load(write(tmp_path / f"{stem}.hdf5", **arrays))
+    found = load(write(tmp_path / d4rl_file.name, **arrays))
     kept = ~whole.timeout
     assert found.size == kept.sum()
     going = ~found.terminal

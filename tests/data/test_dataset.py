@@ -61,6 +61,26 @@ def test_the_constructor_itself_lets_a_terminal_win_over_a_timeout() -> None:
     data = Dataset(column, column, np.zeros(4), column, [0, 1, 0, 1], [1, 1, 0, 1])
     assert data.terminal.tolist() == [False, True, False, True]
     assert data.timeout.tolist() == [True, False, False, False]
+    open_ended = Dataset(column, column, np.zeros(4), column, [0, 1, 0, 0], [1, 0, 0, 0])
+    assert open_ended.timeout.tolist() == [True, False, False, True]  # nothing goes on behind the last row
+
+
+def test_standardised_observations_remember_their_units() -> None:
+    path = np.array([[1.0, 5.0], [3.0, 5.0], [8.0, 5.0]])
+    data = Dataset(path, np.zeros((3, 1)), np.zeros(3), path + 1.0, [0, 0, 1], np.zeros(3))
+    found = data.standardised()
+    mean, std = np.array([4.0, 5.0]), np.array([np.sqrt(26 / 3), 1.0])  # a constant stays at 0
+    np.testing.assert_allclose(found.observation, (path - mean) / std, rtol=1e-6)
+    np.testing.assert_allclose(found.next_observation, (path + 1.0 - mean) / std, rtol=1e-6)
+    np.testing.assert_allclose(found.raw(found.observation), path, rtol=1e-6)
+    assert found.standardised() is found
+
+
+def test_returns_are_summed_in_double_precision() -> None:
+    reward = [2.0**24, 1.0, 1.0]
+    column = np.zeros((3, 1))
+    data = Dataset(column, column, reward, column, [0, 0, 1], [0, 0, 0])
+    assert data.episode_returns.tolist() == [2.0**24 + 2.0]
 
 
 def test_shapes_and_types_of_real_files() -> None:

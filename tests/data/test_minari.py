@@ -78,15 +78,15 @@ def episodes_of(data: Dataset) -> list[dict[str, Any]]:
     return found
 
 
-def test_genuine_data_is_the_same_in_minari(genuine: Path, stem: str) -> None:
+def test_d4rls_data_is_the_same_in_minari(d4rl_file: Path) -> None:
     """Episodes are chains here: what a successor is, the next observation says; the recorded ones agree to rounding."""
-    data = load(genuine / f"{stem}.hdf5")
+    data = load(d4rl_file)
     wide = spaces.Box(-np.inf, np.inf, (data.observation_size,), np.float64)
     bounds = spaces.Box(-1, 1, (data.action_size,), np.float32)
     pairs = zip(episodes_of(data), rows_of(data), strict=True)
     episodes = [each | {"actions": data.action[rows]} for each, rows in pairs]
-    create("genuine/copy-v0", episodes, observation_space=wide, action_space=bounds)
-    found = load("genuine/copy-v0")
+    create("d4rl/copy-v0", episodes, observation_space=wide, action_space=bounds)
+    found = load("d4rl/copy-v0")
     for key in ("observation", "action", "reward", "terminal", "timeout"):
         np.testing.assert_array_equal(getattr(found, key), getattr(data, key), err_msg=key)
     np.testing.assert_allclose(found.next_observation, data.next_observation, atol=1e-5)

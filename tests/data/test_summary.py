@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from d4rl_files import SOURCES, sample
 from rich.console import Console
 
 from sapp.core.errors import SappError
@@ -29,11 +30,13 @@ def test_summary_by_hand(small: Dataset) -> None:
     assert json.loads(json.dumps(asdict(summary)))["returns"]["median"] == 6
 
 
-def test_genuine_scores(genuine: Path) -> None:
-    pytest.importorskip("sapp.data.normalised_scores")
-    score = summarise(load(genuine / "hopper_medium-v2.hdf5")).normalized_score
+@pytest.mark.parametrize("source", SOURCES)
+def test_scores_of_a_d4rl_file(d4rl_folder: Path, source: str) -> None:
+    data = load(sample(source, d4rl_folder, "hopper_medium-v2"))
+    highest = 1465.1845 if source == "genuine" else data.episode_returns.max()
+    score = summarise(data).normalized_score
     assert score is not None
-    assert score.maximum == pytest.approx(100 * (1465.1845 + 20.272305) / (3234.3 + 20.272305), abs=1e-3)
+    assert score.maximum == pytest.approx(100 * (highest + 20.272305) / (3234.3 + 20.272305), abs=1e-3)
 
 
 def test_printed_summary_states_numbers_and_units(small: Dataset) -> None:

@@ -40,8 +40,8 @@ def write(path: Path, table: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_genuine_data_is_the_same_in_every_format(genuine: Path, tmp_path: Path, stem: str, ending: str) -> None:
-    data = load(genuine / f"{stem}.hdf5")
+def test_d4rls_data_is_the_same_in_every_format(d4rl_file: Path, tmp_path: Path, ending: str) -> None:
+    data = load(d4rl_file)
     found = load(write(tmp_path / f"log.{ending}", columns_of(data)))
     assert found.fingerprint == data.fingerprint
     assert found.name == "log"

@@ -1,18 +1,8 @@
 import importlib.util
 import sys
 import types
-from pathlib import Path
 
 import pytest
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
-
-
-@pytest.fixture
-def genuine() -> Path:
-    if not DATA.is_dir():
-        pytest.skip("genuine D4RL samples are not here: expected a folder ../shared/data beside the repository")
-    return DATA
 
 
 @pytest.fixture

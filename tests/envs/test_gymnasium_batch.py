@@ -43,6 +43,22 @@ class Lock(gymnasium.Env):
         return self._seen(), float((action == self.wanted).all()), over, False, {}
 
 
+class Fence(gymnasium.Env):
+    """Pays 1 per step; at the third it breaks off, as the environment's own rules have it: ended by 1, cut off by 0."""
+
+    observation_space, action_space = spaces.Box(0, 3, (1,)), spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.count += 1
+        over = self.count == 3
+        return np.array([self.count], np.float32), 1.0, over and bool(action), over, {}
+
+
 def open_lock(seen: np.ndarray) -> np.ndarray:
     """The enumerated action of the combination that is seen."""
     return (seen[:, 0] * 2 + seen[:, 1]).astype(np.int64)
@@ -60,6 +76,18 @@ def test_cartpole_steps_as_gymnasium_does() -> None:
         np.testing.assert_allclose(seen[1], expected[0], rtol=1e-5)
         assert reward[1] == expected[1]
         assert not terminal.any()
+
+
+def test_an_episode_that_is_cut_off_from_outside_is_over_and_not_at_its_end() -> None:
+    environment = make(Fence, max_episode_steps=9)
+    environment.reset(2, seed=0)
+    for step in range(3):
+        _, _, terminal = environment.step(np.array([0, 1]))
+        assert environment.truncated.tolist() == [step == 2, False]
+        assert terminal.tolist() == [False, step == 2]
+    for action in (0, 1):
+        played = evaluate_one(lambda seen, action=action: np.full(len(seen), action), environment, 2, seed=0)
+        assert played.lengths.tolist() == played.returns.tolist() == [3, 3]
 
 
 def test_discrete_observations_are_one_hot() -> None:

@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
 
+from sapp.collect.benchmark.shipped import shipped
 from sapp.core.errors import SappError
+from sapp.data.normalised_scores import reference
 from sapp.envs import make
 from sapp.envs.point import controller
 from sapp.envs.policies import load_policy
 from sapp.evaluation import evaluate, evaluate_one, mean, standard_error
+from sapp.evaluation.rollouts import evaluate_discounted
 
 
 def linear(weights):
@@ -60,11 +63,45 @@ def test_the_time_limit_ends_an_episode():
     assert swing.lengths.tolist() == [200, 200]
 
 
+def test_rewards_are_discounted_from_the_second_on():
+    """Two controllers on the point task, each episode beside a plain loop."""
+    environment, lanes = make("point"), (0.41, -0.7)
+
+    def act(seen):
+        return np.stack([controller(each, lane) for each, lane in zip(seen, lanes, strict=True)])
+
+    found = evaluate_discounted(act, environment, 2, 3, seed=4, discount=0.9)
+    for member, lane in enumerate(lanes):
+        for episode in range(3):
+            observation = environment.reset(1, seed=4, episode=np.array([episode]))
+            rewards = []
+            while len(rewards) < 50:
+                observation, reward, terminal = environment.step(controller(observation.astype(np.float32), lane))
+                rewards.append(reward[0])
+                if terminal[0]:
+                    break
+            assert found.lengths[member, episode] == len(rewards)
+            assert found.returns[member, episode] == pytest.approx(sum(rewards))
+            assert found.discounted[member, episode] == pytest.approx(np.dot(0.9 ** np.arange(len(rewards)), rewards))
+
+
 def test_bad_requests():
     with pytest.raises(SappError, match="at least 1"):
         evaluate(lambda seen: seen, make("point"), 0, 1, seed=0)
     with pytest.raises(SappError, match="another environment"):
         evaluate(lambda seen: seen[..., :1], make("point"), 1, 2, seed=0)
+
+
+@pytest.mark.parametrize(("name", "episodes"), [("hopper", 16), ("halfcheetah", 4), ("walker2d", 6)])
+def test_the_medium_policies_earn_what_their_card_says(name, episodes):
+    """The card's numbers come from 200 episodes on another machine; their spread is that of few and many."""
+    policies, training, card = shipped(name)
+    policy, rng = policies[training.medium], np.random.default_rng(0)
+    told = next(one for one in card["snapshots"] if one["name"] == training.medium)
+    returns = evaluate_one(lambda seen: policy.sample(seen, rng)[0], make(name), episodes, seed=0).returns
+    low, high = reference(name)
+    error = told["score_error"] * (high - low) / 100.0
+    assert abs(mean(returns) - told["return"]) < 3 * error * np.sqrt(1 + card["episodes"] / episodes)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,7 +20,7 @@ from sapp.core.errors import SappError
 from sapp.core.spec import Spec
 from sapp.export import export_policy
 from sapp.export.graph import build
-from sapp.export.policy import TOLERANCE, compare, in_float32, policy_function
+from sapp.export.policy import TOLERANCE, _estimates, compare, in_float32, policy_function
 from sapp.runs.problem import Problem
 from sapp.runs.run import Run
 
@@ -57,6 +59,34 @@ def test_every_algorithm_agrees_with_its_file(name: str) -> None:
     assert found["largest_difference"] <= TOLERANCE
 
 
+class Halved(eqx.Module):
+    """A policy whose action is half of the first three values it sees, at once its own distribution."""
+
+    seen: jax.Array | None = None
+
+    def __call__(self, observation: jax.Array) -> Halved:
+        return Halved(observation)
+
+    def mode(self) -> jax.Array:
+        return self.seen[:, :3] / 2.0
+
+
+def test_a_file_takes_observations_and_gives_actions_in_the_logs_units() -> None:
+    """By hand: scaled observations 1, −1 and 6, so actions ½, −½ and 3 of ±1, in bounds −2…3, 0…10 and 1…2."""
+    content = build(policy_function(Halved(), problem(False)), 5, "action", {})
+    session = onnxruntime.InferenceSession(content)
+    (action,) = session.run(None, {"observation": np.array([[2.0, 150.0, 9.0, 0.0, 0.0]], np.float32)})
+    np.testing.assert_allclose(action, [[1.75, 2.5, 2.0]], rtol=1e-6)
+    (action,) = session.run(None, {"observation": np.array([[-9.0, 200.0, -9.0, 0.0, 0.0]], np.float32)})
+    np.testing.assert_allclose(action, [[-2.0, 5.0, 1.0]], rtol=1e-6)
+
+
+def test_bounds_are_kept_on_either_side() -> None:
+    content = build(lambda x: jax.lax.clamp(-0.5, x, 0.25), 3, "y", {})
+    (found,) = onnxruntime.InferenceSession(content).run(None, {"observation": np.array([[-1, 0, 1]], np.float32)})
+    np.testing.assert_array_equal(found, [[-0.5, 0.0, 0.25]])
+
+
 def test_a_run_is_exported_with_its_card(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "policy.onnx"
     assert main(["export", str(trained), str(file)]) == 0
@@ -76,6 +106,19 @@ def test_a_run_is_exported_with_its_card(trained: Path, tmp_path: Path, capsys: 
     session = onnxruntime.InferenceSession(file.read_bytes())
     (action,) = session.run(None, {"observation": observation})
     np.testing.assert_allclose(action, run.predict(observation), atol=1e-5)
+
+
+def test_an_estimate_is_quoted_for_the_checkpoint_it_is_of(trained: Path, tmp_path: Path) -> None:
+    """Without a step in its name it is of the newest."""
+    run = Run(Path(shutil.copytree(trained, tmp_path / "run")))
+    rows = [{"policy": "cql/point/0", "value": 1.0}, {"policy": f"cql/point/0 @ {run.step - 5}", "value": 2.0}]
+    report = {"discount": 0.9, "data": "point", "units": "reward", "policies": rows}
+    (run.path / "offline.json").write_text(json.dumps({"reports": [report]}))
+    for step, value in ((None, 1.0), (run.step, 1.0), (run.step - 5, 2.0)):
+        found = _estimates(run, "cql/point/0", step)
+        assert found is not None
+        assert found["value"] == value
+    assert _estimates(run, "cql/point/0", run.step - 1) is None
 
 
 def test_the_file_runs_with_onnxruntime_and_numpy_alone(trained: Path, tmp_path: Path) -> None:

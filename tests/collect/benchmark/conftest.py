@@ -11,15 +11,7 @@ from small_policies import random_policy
 
 from sapp.envs.policy_files import save_policies
 
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 STEPS = (500, 1_000, 2_000, 4_000)
-
-
-@pytest.fixture(scope="session")
-def genuine() -> Path:
-    if not DATA.is_dir():
-        pytest.skip("genuine D4RL samples are not here: expected a folder ../shared/data beside the repository")
-    return DATA
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from d4rl_files import sample
 
 from sapp.core.errors import SappError
 from sapp.data.dataset import Dataset
@@ -73,6 +74,20 @@ def test_a_genuine_file_against_its_own_policy(genuine, tmp_path) -> None:
     assert "hopper-medium" in files[1].read_text()
 
 
-def test_a_file_without_a_policy_is_refused(genuine) -> None:
+def test_a_file_of_ours_against_its_own_policy(d4rl_folder, tmp_path) -> None:
+    """What made the file makes its like again; D4RL's published returns are of another policy, and it is seen."""
+    file = sample("regenerated", d4rl_folder, "hopper_medium-v2")
+    found, data, made = comparison.compare(file, transitions=8_000)
+    assert found.genuine_returns == pytest.approx(data.episode_returns, abs=0.01)
+    assert made.num_episodes == found.regenerated.episodes
+    assert found.regenerated.return_mean == pytest.approx(made.episode_returns.mean())
+    gap = found.regenerated.return_mean - found.published_return[0]
+    assert found.difference == pytest.approx((gap, gap - (found.difference[2] - gap), found.difference[2]))
+    files = comparison.save([(found, data, made)], tmp_path / "out")
+    assert [file.name for file in files] == ["comparison.json", "comparison.md", "comparison.png"]
+    assert "hopper-medium" in files[1].read_text()
+
+
+def test_a_file_without_a_policy_is_refused(d4rl_folder) -> None:
     with pytest.raises(SappError, match="no metadata/policy"):
-        comparison.compare(genuine / "d4rl" / "hopper_random-v1.hdf5", transitions=100)
+        comparison.compare(sample("regenerated", d4rl_folder, "hopper_random-v1"), transitions=100)

@@ -12,6 +12,7 @@ from pathlib import Path
 import minari
 import numpy as np
 import pytest
+from d4rl_files import SOURCES, sample
 
 import sapp
 from sapp.cli.main import main
@@ -208,8 +209,9 @@ def test_load_makes_what_is_missing(root, monkeypatch) -> None:
     assert sapp.load("walker2d-random", name="mine").name == "mine"
 
 
-def test_from_d4rls_own_file(root, genuine, capfd) -> None:
-    file = genuine / "d4rl" / "hopper_medium-v2.hdf5"
+@pytest.mark.parametrize("source", SOURCES)
+def test_from_a_file_of_d4rls(root, d4rl_folder, source, capfd) -> None:
+    file = sample(source, d4rl_folder, "hopper_medium-v2")
     command = ["data", "make", "hopper-medium", "--transitions", "1_500", "--policy-from", str(file), "-q"]
     assert main(command) == 0
     data = load("hopper-medium")
@@ -239,8 +241,8 @@ def test_bad_orders_leave_nothing(words, message, root, capfd) -> None:
     assert not root.exists()
 
 
-def test_wrong_policies_leave_nothing(root, genuine, capfd, tmp_path) -> None:
-    walker, replay = (genuine / "d4rl" / f"{name}.hdf5" for name in ("walker2d_medium-v2", "hopper_random-v1"))
+def test_wrong_policies_leave_nothing(root, d4rl_folder, capfd, tmp_path) -> None:
+    walker, replay = (sample("regenerated", d4rl_folder, stem) for stem in ("walker2d_medium-v2", "hopper_random-v1"))
     for name, file, message in (
         ("hopper-medium", walker, "takes 17 observations and gives 6 actions, but hopper has 11 and 3"),
         ("hopper-medium", replay, "no metadata/policy"),
