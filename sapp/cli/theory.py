@@ -46,7 +46,7 @@ def audit(
         task = bar.add_task("families")
         result = run(mdps=mdps, seed=seed, progress=lambda done, total: bar.update(task, completed=done, total=total))
     if markdown:
-        print(table_markdown(result))
+        print(table_markdown(result.rows()))
     else:
         print_audit(result, console())
     if plot is not None:
@@ -66,8 +66,8 @@ def chain(
     smoothing: Annotated[float, typer.Option("--smoothing", help="Pseudo-counts, for kl and cql off support.")] = 0.0,
     plot: Plot = None,
 ) -> None:
-    """``sapp.theory.chain.print_chain(...)``: state by state at one skew, then as the log's coverage is skewed."""
-    from sapp.theory.chain import plot_chain, print_chain
+    """``sapp.theory.chain.print_chain(...)``: state by state at one skew, as coverage is skewed, and with α tuned."""
+    from sapp.theory.chain_show import plot_chain, print_chain
 
     print_chain(console(), divergence, alpha, left, right, arm, smoothing)
     if plot is not None:

@@ -31,6 +31,7 @@ SIGNIFICANCE = 1e-9
 class Cell:
     """One statement in one setting: outcomes over its instances, the least margin and the seed it is found at.
 
+    informative: the checks that are neither vacuous nor about numbers that are (``statements.Result``);
     peak: over the policies (or penalties) that the statement is checked for separately, the most violations; draws: the
     instances.
     """
@@ -46,6 +47,7 @@ class Cell:
     seed: int
     peak: int
     draws: int
+    informative: int
 
     @property
     def identifier(self) -> str:
@@ -58,7 +60,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """A statement over all its cells: shares of the outcomes, the least margin and where, and the verdict."""
+    """A statement over all its cells: shares of the outcomes, the least margin and where, and the verdict.
+
+    informative: the share of checks that say something, and ``within``, the same within each family.
+    """
 
     statement: Statement
     checked: int
@@ -70,11 +75,14 @@ class Row:
     verdict: str
     counterexample: str | None
     frequency: float | None
+    informative: float
+    within: dict[str, float]
 
     @property
     def version(self) -> str:
-        """Printed, repaired, generous (a charitable reading), or the step of a proof."""
-        return self.statement.key.rsplit("-", 1)[-1]
+        """Printed, repaired, generous (a charitable reading), a proof's step, or repaired with the f as run."""
+        last = self.statement.key.rsplit("-", 1)[-1]
+        return "as run" if last == "log" else last
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,12 @@ class Audit:
 
     cells: tuple[Cell, ...]
     delta: float
+
+    @property
+    def problems(self) -> int:
+        """Different MDPs: a family of redrawn logs has one for each γ."""
+        draws = {(cell.family, cell.discount): cell.draws for cell in self.cells}
+        return sum(1 if family in REDRAWN else count for (family, _), count in draws.items())
 
     def rows(self, keep: Callable[[Cell], bool] = lambda _: True) -> list[Row]:
         """The table, over the cells that ``keep`` admits."""
@@ -113,10 +127,16 @@ class Audit:
             suspects = [cell for cell in suspects if 2 * cell.peak >= most]
         suspects.sort(key=lambda cell: cell.worst * (1 - cell.discount))
         verdict = "refuted" if suspects else ("proved" if subject.proved else "not refuted")
+        within = {
+            family: sum(cell.informative for cell in cells if cell.family == family)
+            / sum(sum(cell.counts) for cell in cells if cell.family == family)
+            for family in dict.fromkeys(cell.family for cell in cells)
+        }
         return Row(
             subject, int(counts.sum()), float(share[Outcome.HOLDS]), float(share[Outcome.VIOLATED]),
             float(share[Outcome.NOT_MET]), float(share[Outcome.VACUOUS]), worst=min(margins, default=float("nan")),
             verdict=verdict, counterexample=suspects[0].identifier if suspects else None, frequency=frequency,
+            informative=sum(cell.informative for cell in cells) / int(counts.sum()), within=within,
         )
 
 
@@ -183,6 +203,7 @@ def _cells(subject: Statement, case: Case, made: Instances, convention: str) -> 
     result = subject.check(case)
     outcome = result.outcome.reshape(*result.outcome.shape[:2], -1)
     margin = np.where(np.isnan(result.margin), np.inf, result.margin).reshape(outcome.shape)
+    informative = result.informative.reshape(outcome.shape)
     cells = []
     for position, alpha in enumerate(case.alphas):
         here, room = outcome[:, position], margin[:, position].min(-1)
@@ -194,7 +215,7 @@ def _cells(subject: Statement, case: Case, made: Instances, convention: str) -> 
         cells.append(Cell(
             subject.key, made.family, case.divergence, float(alpha), case.discount, convention,
             (int(counts[0]), int(counts[1]), int(counts[2]), int(counts[3])), float(room[at]), made.seeds[at],
-            int(bad.sum(0).max()), len(made.seeds),
+            int(bad.sum(0).max()), len(made.seeds), int(informative[:, position].sum()),
         ))
     return cells
 
@@ -213,11 +234,11 @@ def print_audit(result: Audit, console: Console) -> None:
     title = f"The paper's statements, each checked {checks} times"
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     table.add_column("statement")
-    for name in ("holds", "violated", "not met", "vacuous", "margin"):
+    for name in ("holds", "violated", "not met", "vacuous", "says", "margin"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     for row in rows:
-        shares = [_percent(x) for x in (row.holds, row.violated, row.not_met, row.vacuous)]
+        shares = [_percent(x) for x in (row.holds, row.violated, row.not_met, row.vacuous, row.informative)]
         often = f" {row.frequency:.1%}" if row.frequency else ""
         verdict = f"[{_STYLE[row.verdict]}]{row.verdict}[/]{often}"
         table.add_row(f"{row.statement.title}: {row.version}", *shares, f"{row.worst:.2g}", verdict)
@@ -228,8 +249,10 @@ def print_audit(result: Audit, console: Console) -> None:
         for row in examples:
             console.print(f"  {row.statement.title}, {row.version}: {row.counterexample}", soft_wrap=True, emoji=False)
     console.print(
-        f"\nmargin: the least, in units of return. Statements of probability (δ = {result.delta:g}) are refuted when "
-        "logs redrawn from one MDP violate them significantly more often than δ; the percentage is how often, at most."
+        f"\n{result.problems:,} MDPs. says: the share of checks that say something: hypotheses met, and no bound above "
+        "any possible loss or value. margin: the least, in units of return. Statements of probability "
+        f"(δ = {result.delta:g}) are refuted when logs redrawn from one MDP violate them significantly more often than "
+        "δ; the percentage is how often, at most."
     )
 
 
@@ -239,15 +262,22 @@ def _percent(share: float) -> str:
     return "<0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
 
 
-def table_markdown(result: Audit) -> str:
-    """The same table in Markdown."""
-    lines = ["| statement | version | checked | holds | violated | not met | vacuous | least margin | verdict |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    for row in result.rows():
+def says_where(row: Row, least: float = 0.005) -> str:
+    """The share of checks that say something, and the families in which that is more than ``least`` of them."""
+    some = sorted(((share, name) for name, share in row.within.items() if share >= least), reverse=True)
+    where = ", ".join(f"{name} {_percent(share)}" for share, name in some)
+    return _percent(row.informative) + (f" ({where})" if where else "")
+
+
+def table_markdown(rows: Sequence[Row]) -> str:
+    """The same table in Markdown, with the families in which each statement says something."""
+    lines = ["| statement | version | holds | violated | not met | vacuous | says something (in which families) "
+             "| least margin | verdict |", "|---|---|---|---|---|---|---|---|---|"]
+    for row in rows:
         shares = " | ".join(_percent(x) for x in (row.holds, row.violated, row.not_met, row.vacuous))
         extra = f", fails in up to {row.frequency:.1%} of logs" if row.frequency else ""
-        named = f"| {row.statement.title} | {row.version} | {row.checked:,} "
-        lines.append(f"{named}| {shares} | {row.worst:.3g} | {row.verdict}{extra} |")
+        named = f"| {row.statement.title} | {row.version} "
+        lines.append(f"{named}| {shares} | {says_where(row)} | {row.worst:.3g} | {row.verdict}{extra} |")
     return "\n".join(lines)
 
 

@@ -6,7 +6,8 @@ every instance and α (and, where the statement is about one policy, every polic
 claim leaves, negative when it is violated.
 
 Readings. Π is finite, so sup and inf are attained. ``w`` is d_D^π/d^D with d unnormalised (the paper's) or normalised
-(DualDICE's). The f-versions are checked with f(x) = √x. Statements that hold "with probability 1 − δ" are not refuted
+(DualDICE's). The f-versions are checked with f(x) = √x, the repaired ones also with the log–min–max over all states,
+which is what is run but no function of one ratio. Statements that hold "with probability 1 − δ" are not refuted
 by one violated instance, but by a share of violations above δ over redrawn logs of one MDP.
 """
 
@@ -25,6 +26,7 @@ from sapp.tabular.bounds import UpperBound, c0_printed, c0_repaired
 from sapp.tabular.divergence import divergence
 from sapp.tabular.mdp import Floats
 from sapp.tabular.occupancy import state_ratio
+from sapp.tabular.weights import LogMinMax
 from sapp.theory.families import DELTA, Instances
 
 TOLERANCE = 1e-9
@@ -43,19 +45,32 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True)
 class Result:
-    """Outcomes and margins, both [N, L] or [N, L, X]."""
+    """Outcomes and margins, both [N, L] or [N, L, X], and where the claim could tell somebody something.
+
+    A comparison of two bounds tells nothing where both are larger than any possible loss, V̂ ≤ V nothing where V̂ is
+    below all possible values: such checks hold or are violated, but are not informative.
+    """
 
     outcome: NDArray[np.int8]
     margin: Floats
+    says: NDArray[np.bool_] | bool = True
+
+    @property
+    def informative(self) -> NDArray[np.bool_]:
+        """Checks whose hypotheses are met and whose claim is neither empty nor about numbers that are."""
+        return np.asarray(np.isin(self.outcome, (Outcome.HOLDS, Outcome.VIOLATED)) & self.says)
 
 
-def _result(met: NDArray[np.bool_], margin: Floats, scale: Floats, vacuous: NDArray[np.bool_]) -> Result:
+def _result(
+    met: NDArray[np.bool_], margin: Floats, scale: Floats, vacuous: NDArray[np.bool_],
+    says: NDArray[np.bool_] | bool = True,
+) -> Result:
     """Violated where the margin is below −tolerance; margins are NaN where the hypotheses are not met."""
     met, margin, scale, vacuous = np.broadcast_arrays(met, margin, scale, vacuous)
     bad = margin < -TOLERANCE * (1 + np.abs(scale))
     outcome = np.where(met, np.where(bad, Outcome.VIOLATED, np.where(vacuous, Outcome.VACUOUS, Outcome.HOLDS)),
                        Outcome.NOT_MET)
-    return Result(outcome.astype(np.int8), np.where(met, margin, np.nan))
+    return Result(outcome.astype(np.int8), np.where(met, margin, np.nan), says)
 
 
 @dataclass(frozen=True)
@@ -99,9 +114,11 @@ class Case:
         return np.asarray(state_ratio(self.factor * self.instances.occupancy, self.instances.model.visits[:, None]))
 
     def weights(self, spread: str) -> Floats:
-        """1 (``pp``), w (``sa``) or √w (``f``) [N, K, S]."""
+        """1 (``pp``), w (``sa``), √w (``f``) or the log–min–max over the states (``log``) [N, K, S]."""
         if spread == "pp":
             return np.ones_like(self.ratio)
+        if spread == "log":
+            return np.asarray(LogMinMax()(self.ratio))
         return self.ratio if spread == "sa" else np.sqrt(self.ratio)
 
     def cost(self, weights: Floats) -> Floats:
@@ -115,11 +132,15 @@ class Case:
             return c0_repaired(model.states, size, self.discount, self.delta)
         return c0_printed(model.states, model.actions, size, self.discount, self.delta)
 
-    def bound(self, weights: Floats, repaired: bool) -> UpperBound:
-        """SUBOPT-UB with p = weights·Dis: parts [N, L, K]."""
-        doubt = self.c0(repaired) * np.sum(self.instances.occupancy * self.instances.uncertainty, -1)[:, None]
-        charge = self.alpha * self.cost(weights)[:, None]
+    def bound(self, weights: Floats, repaired: bool, mass: float = 1.0) -> UpperBound:
+        """SUBOPT-UB with p = weights·Dis: parts [N, L, K]; d in it is multiplied by ``mass``."""
+        doubt = mass * self.c0(repaired) * np.sum(self.instances.occupancy * self.instances.uncertainty, -1)[:, None]
+        charge = mass * self.alpha * self.cost(weights)[:, None]
         return UpperBound(self.instances.gap[:, None] + doubt + charge, doubt - charge)
+
+    def below_any_loss(self, *bounds: Floats) -> NDArray[np.bool_]:
+        """Whether the least of some bounds on SUBOPT is below 2/(1−γ), the largest loss there is."""
+        return np.asarray(np.minimum.reduce(bounds) < 2 * self.total)
 
     def at(self, table: Floats, index: NDArray[np.integer]) -> Floats:
         """table [N, K, ...] at policy index [N, L]: [N, L, ...]."""
@@ -129,14 +150,17 @@ class Case:
 # --- Lemma 1 --------------------------------------------------------------------------------------------------------
 
 
-def _lemma1(case: Case, repaired: bool) -> Result:
-    """SUBOPT(argmax_Π ⟨ρ, v_p⟩) ≤ SUBOPT-UB, for p = Dis and p = w·Dis; vacuous when the bound is 2/(1−γ) or more."""
+def _lemma1(case: Case, repaired: bool, mass: float = 1.0) -> Result:
+    """SUBOPT(argmax_Π ⟨ρ, v_p⟩) ≤ SUBOPT-UB, for p = Dis and p = w·Dis; vacuous when the bound is 2/(1−γ) or more.
+
+    ``mass`` multiplies d in the bound: 1−γ for the occupancy that sums to 1.
+    """
     gain = case.instances.model.expand().expected(case.instances.empirical_value)
     margins, scales = [], []
     for spread in ("pp", "sa"):
         weights = case.weights(spread)
         chosen = (gain[:, None] - case.alpha * case.cost(weights)[:, None]).argmax(-1)
-        bound = case.bound(weights, repaired).total
+        bound = case.bound(weights, repaired, mass).total
         margins.append(bound - np.take_along_axis(case.instances.gap, chosen, 1))
         scales.append(bound)
     bound = np.stack(scales, -1)
@@ -161,16 +185,18 @@ def _theorem1(case: Case, spread: str, repaired: bool, bare: bool) -> Result:
     room, left, right, plain, aware = _comparison(case, spread, repaired)
     scale = np.abs(plain.total) + np.abs(aware.total)
     met = np.ones_like(room, bool) if bare else left >= right
-    return _result(met, room, scale, np.abs(room) <= TOLERANCE * (1 + scale))
+    same = np.abs(room) <= TOLERANCE * (1 + scale)
+    return _result(met, room, scale, same, case.below_any_loss(plain.total, aware.total))
 
 
 def _theorem5_if(case: Case) -> Result:
     """Condition ⇒ UB(f) < UB(PP), strictly."""
     room, left, right, plain, aware = _comparison(case, "f", False)
     scale = np.abs(plain.total) + np.abs(aware.total)
-    result = _result(left >= right, room, scale, np.zeros_like(room, bool))
+    says = case.below_any_loss(plain.total, aware.total)
+    result = _result(left >= right, room, scale, np.zeros_like(room, bool), says)
     equal = (result.outcome == Outcome.HOLDS) & (np.abs(room) <= TOLERANCE * (1 + scale))
-    return Result(np.where(equal, Outcome.VIOLATED, result.outcome).astype(np.int8), result.margin)
+    return Result(np.where(equal, Outcome.VIOLATED, result.outcome).astype(np.int8), result.margin, says)
 
 
 def _theorem5_only_if(case: Case) -> Result:
@@ -178,7 +204,8 @@ def _theorem5_only_if(case: Case) -> Result:
     room, left, right, plain, aware = _comparison(case, "f", False)
     scale = np.abs(plain.total) + np.abs(aware.total)
     margin = case.alpha[..., 0] * (left - right)
-    return _result(room > TOLERANCE * (1 + scale), margin, scale, np.zeros_like(room, bool))
+    says = case.below_any_loss(plain.total, aware.total)
+    return _result(room > TOLERANCE * (1 + scale), margin, scale, np.zeros_like(room, bool), says)
 
 
 # --- Theorems 2 and 6: small α --------------------------------------------------------------------------------------
@@ -241,7 +268,8 @@ def _theorem2_printed(case: Case, spread: str, step: bool = False, generous: boo
         claimed = np.where(met_by, constant * np.sqrt(beta), -np.inf).max(-1)
         there = case.factor * case.at(rare.occupancy, aware.arg_sup)
         return _result(met, np.where(met, there - claimed, 0.0), there, np.zeros_like(met))
-    return _result(met, room, scale, np.abs(room) <= TOLERANCE * (1 + scale))
+    same = np.abs(room) <= TOLERANCE * (1 + scale)
+    return _result(met, room, scale, same, case.below_any_loss(plain.total, aware.total))
 
 
 def _theorem2_repaired(case: Case, spread: str) -> Result:
@@ -261,14 +289,15 @@ def _theorem2_repaired(case: Case, spread: str) -> Result:
     serve = root * (rare.occupancy[:, None] - np.sqrt(n1)[..., None] * case.alpha / case.c0(True) * spent)
     kappa = (serve.max(-1) - theta * total) / np.maximum(1 - theta, 1e-12)
     ratio = case.factor * np.maximum(kappa, 0.0) / rare.visits[:, None]
-    weight = np.sqrt(ratio) if spread == "f" else ratio
+    weight = {"sa": ratio, "f": np.sqrt(ratio), "log": np.ones_like(ratio)}[spread]  # log–min–max: its largest
     largest = case.distance.max(-1)
     delta = np.maximum(case.at(largest, aware.arg_sup), case.at(largest, plain.arg_inf))
     c = np.maximum(case.at(case.weights(spread).max(-1), plain.arg_inf) - 1, 0.0)
     pull = kappa * (weight - 1) * case.at(rare.distance, aware.arg_sup)
     met = (theta < 1) & (kappa > 0) & (weight >= 1) & (pull >= ((1 + c) * total - kappa) * delta)
     scale = np.abs(plain.total) + np.abs(aware.total)
-    return _result(met, room, scale, np.abs(room) <= TOLERANCE * (1 + scale))
+    same = np.abs(room) <= TOLERANCE * (1 + scale)
+    return _result(met, room, scale, same, case.below_any_loss(plain.total, aware.total))
 
 
 # --- Theorems 3 and 7: large α, clipped weights ---------------------------------------------------------------------
@@ -305,7 +334,8 @@ def _exists_level(met: NDArray[np.bool_], case: Case, spread: str, repaired: boo
     none |= (room < -slack) & (np.minimum(later, one.inf.min(-1) + sup[0]) > plain + slack)
     outcome = np.where(none, Outcome.VIOLATED, np.where(np.abs(room) <= slack, Outcome.VACUOUS, Outcome.HOLDS))
     outcome = np.where(met, outcome, Outcome.NOT_MET).astype(np.int8)
-    return Result(outcome, np.where(met, np.where(none, room, np.maximum(room, 0.0)), np.nan))
+    says = case.below_any_loss(plain, plain - np.maximum(room, 0.0))
+    return Result(outcome, np.where(met, np.where(none, room, np.maximum(room, 0.0)), np.nan), says)
 
 
 def _theorem3_printed(case: Case, spread: str) -> Result:
@@ -379,7 +409,8 @@ def _theorem4_threshold(case: Case, repaired: bool) -> Result:
     else:
         met = case.alpha > case.c0(False) * np.where(reached, penalty * found.visits_root, 0.0).max(-1)[:, None]
     margin = np.where(reached[:, None], found.value[:, None] - estimate, np.inf).min(-1)
-    return _result(met, margin, np.abs(estimate).max(-1), np.zeros(margin.shape, bool))
+    says = np.any(reached[:, None] & (estimate > -case.total), axis=-1)  # V̂ could be a value at all
+    return _result(met, margin, np.abs(estimate).max(-1), np.zeros(margin.shape, bool), says)
 
 
 # --- the list -------------------------------------------------------------------------------------------------------
@@ -406,9 +437,11 @@ STATEMENTS: dict[str, Statement] = {
                   lambda case: _lemma1(case, False), probabilistic=True),
         Statement("lemma1-repaired", "Lemma 1", "α > 0", "SUBOPT ≤ SUBOPT-UB, C₀ = 2/(1−γ)·√(½ln(2|S||Π|/δ))",
                   lambda case: _lemma1(case, True), probabilistic=True, proved=True),
-        Statement("theorem1-printed", "Theorem 1", "none that can be read: the condition has no relation sign", GOAL,
+        Statement("lemma1-normalised", "Lemma 1, Σd = 1", "α > 0", "as repaired, d in the bound summing to 1",
+                  lambda case: _lemma1(case, True, 1 - case.discount)),
+        Statement("theorem1-unconditional", "The goal, no condition", "none", GOAL,
                   lambda case: _theorem1(case, "sa", False, True)),
-        Statement("theorem1-repaired", "Theorem 1", "⟨d¹,(w¹−1)Dis¹⟩ ≥ ⟨d²,(w²−1)Dis²⟩", GOAL,
+        Statement("theorem1-repaired", "Theorem 1, its sign restored", "⟨d¹,(w¹−1)Dis¹⟩ ≥ ⟨d²,(w²−1)Dis²⟩", GOAL,
                   lambda case: _theorem1(case, "sa", True, False), proved=True),
         Statement("theorem2-printed", "Theorem 2", "Assumptions 1–3, α' < C₀ε_d/Δ_β, its condition, C_M > 1", GOAL,
                   lambda case: _theorem2_printed(case, "sa")),
@@ -443,6 +476,12 @@ STATEMENTS: dict[str, Statement] = {
                   lambda case: _theorem3_printed(case, "f")),
         Statement("theorem7-repaired", "Theorem 7", "as Theorem 3 repaired, with f", "some C > 1: UB(f∧C) ≤ UB(PP)",
                   lambda case: _theorem3_repaired(case, "f"), proved=True),
+        Statement("theorem5-log", "Theorem 5, f log–min–max", "its condition", "UB(f) ≤ UB(PP)",
+                  lambda case: _theorem1(case, "log", True, False), proved=True),
+        Statement("theorem6-log", "Theorem 6, f log–min–max", "as Theorem 6 repaired, f(w_κ) at most 1",
+                  "UB(f) ≤ UB(PP)", lambda case: _theorem2_repaired(case, "log"), proved=True),
+        Statement("theorem7-log", "Theorem 7, f log–min–max", "as Theorem 7 repaired", "some C > 1: UB(f∧C) ≤ UB(PP)",
+                  lambda case: _theorem3_repaired(case, "log"), proved=True),
     ]
 }
 """The statements by key."""

@@ -62,18 +62,18 @@ def test_lemma_1_by_hand() -> None:
 def test_theorem_1_by_hand() -> None:
     """UB(PP) = min(10α, 5) = 1, UB(SA-PP) = min(100α, 5) = 5: the goal fails by 4, and the condition reads 0 ≥ 90."""
     made = bandit([BETA, GREEDY])
-    outcome, margin = check("theorem1-printed", made)
+    outcome, margin = check("theorem1-unconditional", made)
     assert outcome == [VIOLATED]
     assert margin[0] == pytest.approx(-4, abs=1e-4)
     assert check("theorem1-repaired", made)[0] == [NOT_MET]
-    assert check("theorem1-printed", made, normalised=True)[0] == [VACUOUS]  # w = 1: SA-PP is PP
+    assert check("theorem1-unconditional", made, normalised=True)[0] == [VACUOUS]  # w = 1: SA-PP is PP
     assert check("theorem1-repaired", made, normalised=True)[0] == [VACUOUS]
 
 
 def test_theorem_1_holds_by_hand() -> None:
     """A barely logged action makes SUP count: α·⟨d, (w − 1)·TV⟩ = 0.1·10·9·1 is taken off it, INF stays at β̂."""
     made = bandit([GREEDY, [0.0, 1.0]], draws=4, others=10**12)
-    for key in ("theorem1-repaired", "theorem1-printed"):
+    for key in ("theorem1-repaired", "theorem1-unconditional"):
         outcome, margin = check(key, made, "tv")
         assert outcome == [HOLDS]
         assert margin[0] == pytest.approx(9, abs=1e-3)
@@ -208,4 +208,4 @@ def test_unknown_names() -> None:
         statement("theorem9")
     with pytest.raises(SappError, match="family 'maze' is unknown"):
         instances("maze", [0], 0.9)
-    assert len(STATEMENTS) == 21
+    assert len(STATEMENTS) == 25

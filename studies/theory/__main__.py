@@ -1,0 +1,57 @@
+"""What the paper's statements say, and what state-aware pessimism gains in small problems that are solved exactly.
+
+python -m studies.theory audit      # every statement over nine families: a minute
+python -m studies.theory chain      # the motivating example, every method at its best α: half a minute
+python -m studies.theory compare    # true losses on random problems, α tuned: half a minute
+python -m studies.theory write      # the tables of the committed rows, into docs/theory.md and this study's page
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from sapp.core.errors import SappError
+from sapp.report.marked_sections import write_sections
+from sapp.theory.audit import audit
+from sapp.theory.chain_tuned import Tuned, tuned_chain
+from sapp.theory.comparison import compare
+from studies.theory.rows import write_audit, write_chain, write_comparison
+from studies.theory.tables import sections
+
+HERE = Path(__file__).parent
+ROWS = HERE / "rows"
+PAGES = (HERE.parents[1] / "docs" / "theory.md", HERE / "README.md")
+COMPARED = ("garnet", "sparse", "chain", "grid", "rare", "arms")
+CASES = tuple(
+    (total, arms, behaviour)
+    for total in (20, 100)
+    for arms in ("outwards", "uniform")
+    for behaviour in ("knowing", "ignorant")
+)
+
+
+def tuned_case(total: int, arms: str, behaviour: str, count: int = 400) -> list[Tuned]:
+    """Every method at its best α in one case of the chain."""
+    return tuned_chain(count, total, follow=arms == "outwards", knowing=behaviour == "knowing")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    (word,) = list(sys.argv[1:] if arguments is None else arguments) or [""]
+    if word == "audit":
+        write_audit(audit(), ROWS / "audit.csv", ROWS / "verdicts.csv")
+    elif word == "chain":
+        write_chain(ROWS / "chain.csv", {case: tuned_case(*case) for case in CASES})
+    elif word == "compare":
+        write_comparison(ROWS / "comparison.csv", [row for family in COMPARED for row in compare(family)])
+    elif word == "write":
+        for page in PAGES:
+            write_sections(page, sections(ROWS))
+    else:
+        raise SappError(f"{word or 'nothing'} given: use audit, chain, compare or write")
+
+
+if __name__ == "__main__":
+    main()
