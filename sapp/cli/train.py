@@ -13,7 +13,7 @@ import typer
 from sapp.algorithms.registry import ABOUT, PAPER
 from sapp.cli.console import load
 from sapp.cli.evaluate import print_last_evaluation
-from sapp.cli.options import OPEN, Board, Columns, Environment, Out, Quiet, TimeLimit, split_options
+from sapp.cli.options import OPEN, Board, Columns, Environment, Out, Quiet, Rescale, TimeLimit, split_options
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
 from sapp.weights.registry import ABOUT as WEIGHTS
@@ -101,9 +101,7 @@ def train(
     ] = False,
     columns: Columns = None,
     environment: Environment = None,
-    rescale_actions: Annotated[
-        bool, typer.Option("--rescale-actions", help="Stretch logged actions to the environment's bounds.")
-    ] = False,
+    rescale_actions: Rescale = False,
     time_limit: TimeLimit = None,
     tensorboard: Board = False,
     quiet: Quiet = False,
@@ -255,6 +253,7 @@ def _sources(words: Sequence[str], columns: list[str] | None, environment: str |
         return list(words)
     from sapp.data.columns import given_columns
     from sapp.envs import make
+    from sapp.envs.data_check import stretched_to_own
 
     given_columns(columns or None)  # what cannot be read in them, or played in, is said now
     if environment is not None:
@@ -263,18 +262,8 @@ def _sources(words: Sequence[str], columns: list[str] | None, environment: str |
     def loading(word: str) -> Callable[[], Any]:
         def read() -> Any:
             data = load(word, columns=columns, environment=environment)
-            return _stretched(data) if rescale else data
+            return stretched_to_own(data) if rescale else data
 
         return read
 
     return [loading(word) for word in words]
-
-
-def _stretched(data: Any) -> Any:
-    """Logs with actions in the units of the environment they name."""
-    from sapp.envs import make
-    from sapp.envs.data_check import stretched
-
-    if data.environment is None:
-        raise SappError(f"{data.name}: --rescale-actions needs to know the environment; name it with --environment")
-    return stretched(data, make(data.environment, physics=data.physics))

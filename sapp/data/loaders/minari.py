@@ -132,7 +132,7 @@ def _account(stored: Any, episodes: Sequence[Any], rows: int, width: int) -> Led
         ("observations", stored.observation_space, "flattened"), ("actions", stored.action_space, "numbered")
     ):  # fmt: skip
         if type(space).__name__ != "Box":
-            ledger.say(Kind.READ, f"{what} are {one_line(str(space))[:200]}: {how}")
+            ledger.say(Kind.READ, f"{what} are {' '.join(str(space).split())[:200]}: {how}")
     if empty:
         ledger.say(Kind.DROPPED, f"{empty} episodes without a step were left out", episodes=empty)
     both = sum(bool(each.terminations[-1] and each.truncations[-1]) for each in episodes)
