@@ -9,7 +9,7 @@ import typer
 
 from sapp.cli import benchmark
 from sapp.cli.console import console, load, print_json
-from sapp.cli.options import SETTINGS, Columns, Force, High, Home, Json, Limit, Low, Name, Source
+from sapp.cli.options import SETTINGS, Columns, Force, High, Home, Json, Limit, Low, Name, Rescale, Source
 from sapp.core.errors import SappError, printable
 
 if TYPE_CHECKING:
@@ -149,6 +149,7 @@ def convert(
     low: Low = None,
     high: High = None,
     limit: Limit = None,
+    rescale_actions: Rescale = False,
     compress: Annotated[bool, typer.Option("--compress", help="Smaller and slower.")] = False,
     force: Force = False,
 ) -> None:
@@ -168,6 +169,10 @@ def convert(
         source, columns=columns, name=name, environment=environment, action_low=low, action_high=high,
         max_episode_steps=limit,
     )  # fmt: skip
+    if rescale_actions:
+        from sapp.envs.data_check import stretched_to_own
+
+        dataset = stretched_to_own(dataset)
     if isinstance(dataset, FrameDataset):
         raise SappError(f"{source}: holds images, which an .npz file is not for; give a folder to write")
     print(f"{save_npz(dataset, target, compress=compress)}: {dataset.size:,} transitions")

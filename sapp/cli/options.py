@@ -23,6 +23,9 @@ Columns = Annotated[
     ),
 ]  # fmt: skip
 Environment = Annotated[str | None, typer.Option("--environment", help="Play in this environment instead.")]
+Rescale = Annotated[
+    bool, typer.Option("--rescale-actions", help="Stretch logged actions to the environment's bounds.")
+]  # fmt: skip
 Force = Annotated[bool, typer.Option("--force", help="Replace a file of that name, whatever it is.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")]

@@ -23,6 +23,7 @@ from sapp.cli.options import (
     Out,
     PushTo,
     Quiet,
+    Rescale,
     StopEarly,
     TimeLimit,
     split_options,
@@ -114,9 +115,7 @@ def train(
     ] = False,
     columns: Columns = None,
     environment: Environment = None,
-    rescale_actions: Annotated[
-        bool, typer.Option("--rescale-actions", help="Stretch logged actions to the environment's bounds.")
-    ] = False,
+    rescale_actions: Rescale = False,
     time_limit: TimeLimit = None,
     log_to: LogTo = None,
     keep_best: KeepBest = False,
@@ -272,6 +271,7 @@ def _sources(words: Sequence[str], columns: list[str] | None, environment: str |
         return list(words)
     from sapp.data.columns import given_columns
     from sapp.envs import make
+    from sapp.envs.data_check import stretched_to_own
 
     given_columns(columns or None)  # what cannot be read in them, or played in, is said now
     if environment is not None:
@@ -280,18 +280,8 @@ def _sources(words: Sequence[str], columns: list[str] | None, environment: str |
     def loading(word: str) -> Callable[[], Any]:
         def read() -> Any:
             data = load(word, columns=columns, environment=environment)
-            return _stretched(data) if rescale else data
+            return stretched_to_own(data) if rescale else data
 
         return read
 
     return [loading(word) for word in words]
-
-
-def _stretched(data: Any) -> Any:
-    """Logs with actions in the units of the environment they name."""
-    from sapp.envs import make
-    from sapp.envs.data_check import stretched
-
-    if data.environment is None:
-        raise SappError(f"{data.name}: --rescale-actions needs to know the environment; name it with --environment")
-    return stretched(data, make(data.environment, physics=data.physics))

@@ -112,7 +112,9 @@ def _densities(data: Dataset) -> Iterator[Finding]:
             "these look like probabilities or densities, not their logarithms: log them as they are "
             "(map them as probability where actions are discrete), or leave them out",
         )  # fmt: skip
-    elif np.ptp(values) == 0 and not np.isclose(values[0], -np.log(data.action_high - data.action_low).sum(), atol=1e-3):
+        return
+    even = -np.log(data.action_high - data.action_low).sum()
+    if np.ptp(values) == 0 and not np.isclose(values[0], even, atol=1e-3):
         yield Finding(
             f"log_prob is {values[0]:g} in every row", Sure.LIKELY,
             "only actions drawn evenly between their bounds have one density, and these bounds give another: leave it "

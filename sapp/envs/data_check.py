@@ -7,6 +7,7 @@ import numpy as np
 from sapp.core.errors import SappError
 from sapp.data.action_units import rescaled
 from sapp.data.dataset import Dataset
+from sapp.data.frames import FrameDataset
 from sapp.envs.base import BatchEnvironment
 
 STARTS = 32
@@ -44,6 +45,21 @@ def stretched(data: Dataset, environment: BatchEnvironment) -> Dataset:
             f"takes, so they cannot be stretched to them; leave rescale_actions out"
         )
     return rescaled(data, environment.action_low, environment.action_high)
+
+
+def stretched_to_own(data: Dataset | FrameDataset) -> Dataset:
+    """The logs with their actions in the units of the environment that they name.
+
+    Args:
+        data: that knows its environment.
+    """
+    from sapp.envs import make
+
+    if not isinstance(data, Dataset):
+        raise SappError(f"{data.name}: actions of games are discrete, there is nothing to stretch; leave the option out")
+    if data.environment is None:
+        raise SappError(f"{data.name}: --rescale-actions needs to know the environment; name it with --environment")
+    return stretched(data, make(data.environment, physics=data.physics))
 
 
 def _actions(data: Dataset, environment: BatchEnvironment) -> list[str]:

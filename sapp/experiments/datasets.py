@@ -52,7 +52,7 @@ def load_dataset(name: str, folder: Path | None = None) -> Dataset | FrameDatase
 
 
 def find_file(name: str, folder: Path | None) -> Path | None:
-    """Where a dataset lies in a folder: None where it is made or fetched by its name; ``SappError`` where it is missing.
+    """Where a dataset lies in a folder: None where its name is enough, ``SappError`` where it is missing.
 
     Args:
         name: of the dataset.

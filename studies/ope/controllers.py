@@ -146,7 +146,8 @@ def point() -> dict[str, Any]:
         def mean(x: Array) -> Array:
             before = (x[:, 0] < 0.35)[:, None]
             high = (x[:, 1] > 0.35)[:, None]
-            goal = jnp.where(before, jnp.where(high, jnp.array([0.5, 0.5]), jnp.array([-0.45, 0.5])), jnp.array([0.9, 0.0]))
+            over = jnp.where(high, jnp.array([0.5, 0.5]), jnp.array([-0.45, 0.5]))
+            goal = jnp.where(before, over, jnp.array([0.9, 0.0]))
             return jnp.clip(speed * 4 * (goal - x), -1.0, 1.0)
 
         return mean

@@ -11,6 +11,7 @@ from frame_logs import make_log, resident_bytes
 
 import sapp
 from sapp.core.errors import SappError
+from sapp.data.ledger import Kind, Ledger
 from sapp.data.loaders.dqn_files import save_array, shard_path
 from sapp.data.loaders.dqn_replay import load_dqn_replay, save_dqn_replay
 from sapp.data.loaders.dqn_writer import ShardWriter
@@ -107,6 +108,12 @@ def test_a_plain_log_padded_or_not(tmp_path):
         np.testing.assert_array_equal(getattr(back, key), plain[key])
     assert back.provenance["padded"] is True
     assert len(load_dqn_replay(tmp_path / "runs", padded=False)) == 18
+    ledger = Ledger.of(back)
+    assert (ledger.rows, ledger.dropped, back.size) == (18, 9, 9)
+    assert ledger.lines(Kind.DROPPED) == ["9 rows of zeros in front of episodes were left out"]
+    assert [each.use for each in ledger.columns] == ["frames", "action", "reward", "terminal (the task ended)"]
+    mapped = load_dqn_replay(tmp_path / "runs", into=tmp_path / "map")
+    assert Ledger.of(sapp.load(tmp_path / "map")) == Ledger.of(mapped) == ledger
 
 
 def test_every_shard_cuts_its_last_episode(tmp_path):
@@ -125,7 +132,10 @@ def test_every_shard_cuts_its_last_episode(tmp_path):
 def test_a_buffer_that_is_not_full_or_went_round(tmp_path):
     data = make_log([8], [False])
     put(tmp_path / "part", 0, data.frames, data.action, data.reward, np.zeros(8, np.uint8), add_count=5)
-    assert load_dqn_replay(tmp_path / "part").size == 5
+    part = load_dqn_replay(tmp_path / "part")
+    assert part.size == 5
+    assert Ledger.of(part).lines(Kind.DROPPED) == ["3 rows were never filled (add_count)"]
+    assert (Ledger.of(part).rows, Ledger.of(part).dropped) == (8, 3)
     put(tmp_path / "round", 0, data.frames, data.action, data.reward, np.zeros(8, np.uint8), add_count=8 * 3 + 2)
     back = load_dqn_replay(tmp_path / "round")
     assert np.flatnonzero(back.timeout).tolist() == [1, 7]  # the write cursor lies before row 2
@@ -143,6 +153,12 @@ def test_subsets(tmp_path):
     np.testing.assert_array_equal(tenth.frames, np.concatenate([data.frames[:4], both.frames[:3]]))
     whole = load_dqn_replay(tmp_path, shards=[0], per_shard=12, take="episodes", seed=1)
     assert whole.terminal.sum() == whole.num_episodes
+    ledger = Ledger.of(whole)
+    (left,) = [each for each in ledger.entries if each.kind is Kind.DROPPED]
+    assert (ledger.rows, ledger.rows - ledger.dropped, left.asked) == (37, whole.size, True)
+    lost = 1 - np.abs(whole.reward).sum() / np.abs(data.reward).sum()
+    assert left.reward == pytest.approx(lost)
+    assert "1 of 2 shards were read, as asked" in ledger.lines()
     lengths = whole.episode_lengths
     assert lengths.sum() >= 12 > lengths.sum() - lengths.max()
     stored = {data.frames[a : b + 1].tobytes() for a, b in zip(data.episode_starts, data.episode_ends, strict=True)}

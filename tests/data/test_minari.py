@@ -9,7 +9,7 @@ import pytest
 
 import sapp
 from sapp.core.errors import SappError
-from sapp.data import Dataset, load
+from sapp.data import Dataset, Ledger, load
 from sapp.data.load import load as load_again
 from sapp.data.loaders.minari import environment_of
 from sapp.runs.problem import Problem
@@ -112,6 +112,19 @@ def test_episode_cut_short_ends_in_a_timeout(small: Dataset) -> None:
     assert load("toy/cut-v0").timeout.tolist() == [False, False, True, False, True, False]
 
 
+def test_the_ledger_has_every_array_and_step(small: Dataset) -> None:
+    episodes = episodes_of(small)
+    episodes[0]["terminations"] = np.zeros(3, bool)
+    create("toy/told-v0", episodes)
+    data = load("toy/told-v0")
+    ledger = Ledger.of(data)
+    assert (ledger.rows, ledger.dropped, data.size) == (6, 0, 6)
+    used = {each.name: each.use for each in ledger.used}
+    assert used["observations"] == f"observation 0 to {small.observation_size - 1}"
+    assert set(used) == {"observations", "actions", "rewards", "terminations", "truncations"}
+    assert "1 episodes end in neither a termination nor a truncation: they are time-outs" in ledger.lines()
+
+
 def test_dictionary_observations_are_flattened(small: Dataset) -> None:
     space = spaces.Dict({"goal": spaces.Box(-9, 9, (1,), np.float64), "position": WIDE})
     episodes = episodes_of(small)
@@ -121,6 +134,7 @@ def test_dictionary_observations_are_flattened(small: Dataset) -> None:
     create("toy/dict-v0", episodes, observation_space=space)
     data = load("toy/dict-v0")
     assert (data.observation[:, 0] == 7).all()
+    assert any(line.startswith("observations are Dict(") for line in Ledger.of(data).lines())
     np.testing.assert_array_equal(data.observation[:, 1:], small.observation)
 
 

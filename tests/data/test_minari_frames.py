@@ -6,6 +6,7 @@ import pytest
 import sapp
 from sapp.core.errors import SappError
 from sapp.data.frames import FrameDataset
+from sapp.data.ledger import Ledger
 
 minari = pytest.importorskip("minari", reason="minari is an extra")
 import gymnasium  # noqa: E402
@@ -70,6 +71,10 @@ def test_single_frames(shape):
     assert data.sampled_rows.tolist() == [0, 1, 2, 3, 4]
     assert (data.stack, data.num_actions, data.environment) == (4, 3, "ALE/Pong-v5")
     assert data.provenance["successors_kept_as_rows"] == 1
+    ledger = Ledger.of(data)  # seven pictures: the one after the terminal is of no use
+    assert (ledger.rows, ledger.dropped) == (7, 1)
+    assert [each.use for each in ledger.used][:3] == ["frames", "action", "reward"]
+    assert [each.rows for each in ledger.entries] == [1, 1]
 
 
 def test_stacks_keep_the_newest_frame_and_actions_count_from_zero():

@@ -231,6 +231,8 @@ def _table(h5py: Any, file: Any, path: Path) -> tuple[Table, Ledger, dict[str, A
         if isinstance(file[key], h5py.Group):
             inside = [f"{key}/{name}" for name in file[key] if f"{key}/{name}" not in names]
             ledger.columns += [Column(name, None, "not needed") for name in inside[:50]]
+            if len(inside) > 50:
+                ledger.columns.append(Column(f"{key}/…", None, f"{len(inside) - 50} more, not needed"))
     notes: dict[str, Any] = {}
     for key in ("algorithm", "iteration"):
         entry = file.get(f"metadata/{key}")

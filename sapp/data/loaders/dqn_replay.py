@@ -15,14 +15,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from sapp.core.errors import SappError, one_line
+from sapp.data.field_names import MEANINGS
 from sapp.data.frames import FrameDataset
+from sapp.data.ledger import Column, Kind, Ledger
 from sapp.data.loaders.dqn_files import (
     META,
     SMALL,
@@ -95,9 +97,12 @@ def load_dqn_replay(
     stack = int(stack or meta.get("stack") or 4)
     quota = _quota(root, fraction, per_shard, take)
     parts = _open(root, numbers if shards is None else shards)
+    ledger = _account(root, parts, numbers)
     if quota is not None:
+        total = np.concatenate([part.reward[part.rows] for part in parts])
         for part in parts:
             part.select(quota, take, seed)
+        _account_choice(ledger, total, parts, f"{'first rows' if take == 'first' else 'random episodes'} of each shard")
     zeros = meta.get("padded", padded) if padded is None else padded
     zeros = parts[0].looks_padded(stack) if zeros is None else zeros
     counted = num_actions or meta.get("num_actions")
@@ -127,8 +132,55 @@ def load_dqn_replay(
             for part in parts:
                 for block in part.blocks(pad):
                     writer.append(*block)
+            _account_ends(ledger, parts, writer.rows)
+            writer.note(ledger=ledger.to_json())
             return writer.close()
-    return _in_memory(root, parts, pad, chosen)
+    found = _in_memory(root, parts, pad, chosen)
+    _account_ends(ledger, parts, len(found))
+    return replace(found, provenance={**notes, "ledger": ledger.to_json()})
+
+
+def _account(root: Path, parts: Sequence[_Shard], numbers: Sequence[int]) -> Ledger:
+    """The arrays of a shard, and rows that the buffer never filled."""
+    uses = {
+        "observation": "frames", "action": "action", "reward": "reward", "terminal": MEANINGS["terminal"],
+        "timeout": MEANINGS["timeout"], "add_count": "how many rows were filled, and where the newest one is",
+    }  # fmt: skip
+    first = parts[0].number
+    names = {key: shard_path(root, key, first).name.removesuffix(f".{first}.gz") for key in uses}
+    ledger = Ledger(sum(part.size for part in parts))
+    ledger.columns = [
+        Column(names[key], use) for key, use in uses.items() if shard_path(root, key, first).is_file()
+    ]  # fmt: skip
+    known = set(names.values())
+    others = {each.name.removesuffix(f".{first}.gz") for each in root.glob(f"*.{first}.gz")} - known
+    ledger.columns += [Column(name, None, "not needed") for name in sorted(others)]
+    if len(parts) < len(numbers):
+        ledger.say(Kind.READ, f"{len(parts)} of {len(numbers)} shards were read, as asked", asked=True)
+    if unfilled := ledger.rows - sum(len(part.rows) for part in parts):
+        ledger.say(Kind.DROPPED, f"{unfilled} rows were never filled (add_count)", rows=unfilled)
+    return ledger
+
+
+def _account_choice(ledger: Ledger, before: np.ndarray, parts: Sequence[_Shard], what: str) -> None:
+    """Rows that were not asked for."""
+    kept = np.concatenate([part.reward[part.rows] for part in parts])
+    size, left = (float(np.abs(each.astype(np.float64)).sum()) for each in (before, kept))
+    if rows := len(before) - len(kept):
+        ledger.say(
+            Kind.DROPPED, f"{rows} rows are not among the {what} that were asked for", rows=rows,
+            reward=1 - left / size if size else 0.0, asked=True,
+        )  # fmt: skip
+
+
+def _account_ends(ledger: Ledger, parts: Sequence[_Shard], kept: int) -> None:
+    """Rows of zeros, and ends that are the log's, not the game's."""
+    if blank := sum(len(part.rows) for part in parts) - kept:
+        ledger.say(Kind.DROPPED, f"{blank} rows of zeros in front of episodes were left out", rows=blank)
+    cut = sum(int(part.timeout[part.rows].sum()) for part in parts)
+    if cut:
+        why = "time-outs, ends of shards"
+        ledger.say(Kind.READ, f"at {cut} rows the log stops without an end ({why}): they only follow others")
 
 
 def _open(root: Path, numbers: Sequence[int]) -> list[_Shard]:

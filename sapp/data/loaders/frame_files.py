@@ -110,6 +110,10 @@ class FrameWriter:
             self._small[key].append(np.array(value, _SMALL[key]))
         self.rows += len(frames)
 
+    def note(self, **facts: Any) -> None:
+        """Add to the provenance what is known at the end only."""
+        self._meta["provenance"] |= facts
+
     def close(self) -> FrameDataset:
         """Finish the folder, rename it into place and open it."""
         assert self._file is not None

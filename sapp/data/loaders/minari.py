@@ -19,9 +19,10 @@ from sapp.core.extras import require
 from sapp.data.dataset import Dataset
 from sapp.data.environment_names import register_robotics
 from sapp.data.frames import FrameDataset
+from sapp.data.ledger import Kind, Ledger, positions
 from sapp.data.loaders.files import Options, given
 from sapp.data.loaders.limits import open_hdf5
-from sapp.data.loaders.minari_frames import load_images
+from sapp.data.loaders.minari_frames import load_images, minari_columns
 from sapp.data.normalised_scores import recorded_references
 from sapp.data.registry import Format, Request
 from sapp.data.spaces import actions_of, flatten_rows, is_image, observation_size
@@ -115,8 +116,32 @@ def _joined(
         episode=np.concatenate([np.full(len(each.rewards), number) for number, each in enumerate(episodes)]),
         provenance=notes,
         source=identity,
+        ledger=_account(stored, episodes, sum(len(each) - 1 for each in observations), observations[0].shape[1]),
         **{**chosen, **options},
     )
+
+
+def _account(stored: Any, episodes: Sequence[Any], rows: int, width: int) -> Ledger:
+    """What became of the arrays of an episode: one more observation than steps, and what is not needed."""
+    empty = int(stored.total_episodes) - len(episodes)
+    infos = getattr(episodes[0], "infos", None)
+    ledger = minari_columns(positions(0, width, "observation"), infos if isinstance(infos, Mapping) else {})
+    ledger.rows = rows
+    ledger.say(Kind.READ, "the state after a step is its episode's next observation: there is one more than steps")
+    for what, space, how in (
+        ("observations", stored.observation_space, "flattened"), ("actions", stored.action_space, "numbered")
+    ):  # fmt: skip
+        if type(space).__name__ != "Box":
+            ledger.say(Kind.READ, f"{what} are {' '.join(str(space).split())[:200]}: {how}")
+    if empty:
+        ledger.say(Kind.DROPPED, f"{empty} episodes without a step were left out", episodes=empty)
+    both = sum(bool(each.terminations[-1] and each.truncations[-1]) for each in episodes)
+    if both:
+        ledger.say(Kind.READ, f"{both} episodes end in a termination and a truncation: the termination counts")
+    neither = sum(not (each.terminations[-1] or each.truncations[-1]) for each in episodes)
+    if neither:
+        ledger.say(Kind.READ, f"{neither} episodes end in neither a termination nor a truncation: they are time-outs")
+    return ledger
 
 
 def environment_of(ours: Any, spec: Any, notes: dict[str, Any]) -> dict[str, str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from sapp.core.errors import SappError
+from sapp.data.field_names import MEANINGS
 from sapp.data.frames import FrameDataset
+from sapp.data.ledger import Column, Kind, Ledger
 
 _MOST = 16
 """Frames of a stack at most; a first dimension above is a height."""
@@ -41,10 +44,11 @@ def load_images(stored: Any, identity: str, options: Mapping[str, Any]) -> Frame
     frames = np.empty((room, height, width), np.uint8)
     action, reward = np.zeros(room, np.int32), np.zeros(room, np.float32)
     terminal, timeout = np.zeros(room, bool), np.zeros(room, bool)
-    at = kept = 0
+    at = kept = ended_episodes = empty = 0
     for number, episode in enumerate(stored.iterate_episodes()):
         steps = len(episode.rewards)
         if not steps:
+            empty += 1
             continue
         images = np.asarray(episode.observations).reshape(-1, stack, height, width)
         if len(images) != steps + 1:
@@ -64,6 +68,7 @@ def load_images(stored: Any, identity: str, options: Mapping[str, Any]) -> Frame
         timeout[at + rows - 1] = not ended
         at += rows
         kept += rows - steps
+        ended_episodes += ended
     if not at:
         raise SappError(f"{identity}: no episodes in this Minari dataset; give one with at least one step")
     spec = getattr(stored.spec, "env_spec", None)
@@ -82,8 +87,43 @@ def load_images(stored: Any, identity: str, options: Mapping[str, Any]) -> Frame
             "source": identity,
             "minari_version": minari.__version__,
             "successors_kept_as_rows": kept,
+            "ledger": _account(at, kept, ended_episodes, empty, stack).to_json(),
         },
     )
+
+
+def minari_columns(observations: str, infos: Mapping[str, Any] = MappingProxyType({})) -> Ledger:
+    """A ledger with the arrays that every episode of Minari's has.
+
+    Args:
+        observations: what they are taken for.
+        infos: what else was recorded beside them.
+    """
+    uses = {
+        "observations": observations, "actions": "action", "rewards": "reward", "terminations": MEANINGS["terminal"],
+        "truncations": MEANINGS["timeout"],
+    }  # fmt: skip
+    columns = [Column(name, use) for name, use in uses.items()]
+    return Ledger(columns=columns + [Column(f"infos/{name}", None, "not needed") for name in infos])
+
+
+def _account(rows: int, kept: int, ended: int, empty: int, stack: int) -> Ledger:
+    """Every observation is a row that was read: that after a termination is never used, that after a truncation is."""
+    ledger = minari_columns("frames" if stack == 1 else "frames, the newest of each stack")
+    ledger.rows = rows + ended
+    if ended:
+        ledger.say(
+            Kind.DROPPED, f"{ended} observations after a termination, which no target uses, were left out", rows=ended,
+            episodes=ended,
+        )  # fmt: skip
+    if kept:
+        ledger.say(
+            Kind.CHANGED, f"{kept} observations after a truncation became rows that only follow others", rows=kept,
+            episodes=kept,
+        )  # fmt: skip
+    if empty:
+        ledger.say(Kind.DROPPED, f"{empty} episodes without a step were left out", episodes=empty)
+    return ledger
 
 
 def _shape(shape: tuple[int, ...], identity: str) -> tuple[int, int, int]:
