@@ -103,9 +103,11 @@ def test_the_page_of_the_command_names_every_command_and_option():
     for name, command in typer.main.get_command(app).commands.items():
         for key, each in getattr(command, "commands", {"": command}).items():
             options = [text for one in each.params for text in one.opts if text.startswith("--")]
+            options.remove("--config")  # all have it, and the page says so once
             wanted = [*(f"`{text}`" for text in options), f"sapp {name} {key}".strip()]
             missing += [(name, key, text) for text in wanted if text not in parts.get(name, "")]
     assert missing == []
+    assert "`--config FILE.toml`" in page
 
 
 def test_algorithms_fit_one_screen_and_say_what_each_takes(capsys):
