@@ -10,6 +10,10 @@ from sapp.cli.console import new_table, plain, print_json, print_table
 from sapp.cli.options import Json
 from sapp.core.errors import SappError
 
+MARKS = {"continuous": "cont.", "discrete": "discr.", "images": "images", "weights": "weights"}
+"""What an algorithm may take, and how the table heads it: continuous actions, discrete ones, images, state weights."""
+STYLE: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0), "pad_edge": False}
+
 
 def add_command(app: typer.Typer) -> None:
     """Add ``algorithms`` to ``sapp``."""
@@ -45,6 +49,7 @@ def algorithms(
 
 
 def _list(json: bool) -> None:
+    from sapp.algorithms.registry import PAPER
     from sapp.weights.registry import ABOUT, CONTROLS, WEIGHTS
 
     found = _facts()
@@ -53,19 +58,37 @@ def _list(json: bool) -> None:
     if json:
         print_json({"algorithms": found, "weights": weights})
         return
-    from rich.box import SIMPLE_HEAD
-
-    style: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 2, 0, 0), "show_edge": False}
-    table = new_table("algorithm", "what it is", "actions", "images", "weights", **style)
-    for name, fact in found.items():
-        marks = ("yes" if fact[key] else "" for key in ("images", "weights"))
-        table.add_row(name, plain(fact["about"]), "discrete" if fact["discrete"] else "continuous", *marks)
-    print_table(table)
+    print_table(_matrix({name: fact for name, fact in found.items() if name not in PAPER}))
     print()
-    table = new_table("--weights", "how pessimism is spread over states", **style)
-    for name, what in weights.items():
-        table.add_row(name, plain(what))
+    table = new_table("--weights", "how pessimism is spread over states", **STYLE)
+    for names, what in _joined(weights).items():
+        table.add_row(names, plain(what))
     print_table(table)
+
+
+def _matrix(facts: dict[str, dict[str, Any]]) -> Any:
+    """Algorithms × what each takes, in two columns of them: with the weights below it fits 24 rows of 80."""
+    table = new_table("algorithm", *MARKS.values(), "algorithm", *MARKS.values(), **STYLE)
+    names = list(facts)
+    half = -(-len(names) // 2)
+    for number in range(half):
+        cells: list[str] = []
+        for name in names[number::half]:
+            cells += [name, *("yes" if facts[name][key] else "" for key in MARKS)]
+        table.add_row(*cells)
+    return table
+
+
+def _joined(weights: dict[str, str]) -> dict[str, str]:
+    """The two random ones share a row."""
+    if not {"random", "random-b0-b1"} <= set(weights):
+        return weights
+    shared = {"random, random-b0-b1": "from f's range, or from (b0, b1): the paper's s-SA-CQL"}
+    before = dict(item for item in weights.items() if item[0] != "random-b0-b1")
+    found: dict[str, str] = {}
+    for name, what in before.items():
+        found |= shared if name == "random" else {name: what}
+    return found
 
 
 def _facts() -> dict[str, dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sapp.cli import benchmark
+from sapp.cli.config_file import Commands
 from sapp.cli.console import console, load, print_json
 from sapp.cli.options import SETTINGS, Columns, Force, High, Home, Json, Limit, Low, Name, Rescale, Source
 from sapp.core.errors import SappError, printable
@@ -15,7 +16,7 @@ from sapp.core.errors import SappError, printable
 if TYPE_CHECKING:
     from sapp.data import Dataset
 
-data_app = typer.Typer(
+data_app = Commands(
     help="Look at datasets, check their physics, convert them.",
     epilog="Example: sapp data show hopper-medium-v2",
     rich_markup_mode=None,

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 from typing_extensions import override
 
 from sapp.cli import algorithms, collect, demo, evaluate, experiment, export, resume, select, train
+from sapp.cli.config_file import Commands
 from sapp.cli.data import data_app
 from sapp.cli.options import SETTINGS
 from sapp.cli.theory import theory_app
@@ -41,12 +42,11 @@ class _InOrder(TyperGroup):
         return [name for name in ORDER if name in self.commands] + sorted(set(self.commands) - set(ORDER))
 
 
-app = typer.Typer(
+app = Commands(
     name="sapp",
     cls=_InOrder,
     help="Offline reinforcement learning with state-aware proximal pessimism.",
     epilog="Start with: sapp demo",
-    add_completion=False,
     rich_markup_mode=None,
     context_settings=SETTINGS,
 )

@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from sapp.cli.config_file import Commands
 from sapp.cli.console import console
 
-theory_app = typer.Typer(
+theory_app = Commands(
     help="State-aware pessimism in finite MDPs: the paper's statements and its example.",
     epilog="Example: sapp theory audit --mdps 50",
     rich_markup_mode=None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp.algorithms.registry import ABOUT, PAPER
+from sapp.cli.config_file import save
 from sapp.cli.console import load
 from sapp.cli.evaluate import print_last_evaluation
 from sapp.cli.hooks import hooks_of
@@ -81,7 +82,8 @@ def add_command(app: typer.Typer) -> None:
 
 
 def train(
-    words: Annotated[list[str], typer.Argument(metavar="ALGORITHM DATA...", show_default=False)],
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="ALGORITHM DATA...", show_default=False)] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = "1",
     steps: Annotated[int, typer.Option("--steps", help="Gradient steps of the last phase.")] = 1_000_000,
     weights: Annotated[
@@ -121,12 +123,16 @@ def train(
     keep_best: KeepBest = False,
     stop_early: StopEarly = None,
     push_to: PushTo = None,
+    save_config: Annotated[
+        Path | None, typer.Option("--save-config", metavar="FILE", help="Write this call for --config, then train.")
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """``sapp.train(algorithms, data, ...)``."""
-    positional, changes = split_options(words)
+    positional, changes = split_options(words or [])
     if len(positional) < 2:
         raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium-v2")
+    own = dict(changes)
     if precision is not None:
         changes["precision"] = precision
     # what is wrong with the options is said before data are loaded or made, which can take minutes
@@ -135,6 +141,8 @@ def train(
     which = parse_seeds(seeds)
     _check_out(out)
     hooks = hooks_of(log_to, keep_best, stop_early, push_to)
+    if save_config is not None:
+        save(save_config, context, positional, own)
 
     from sapp.training.train import train as start
 

@@ -33,7 +33,7 @@ ABOUT = {
 CONTROLS = {
     "shuffled": "the weights permuted over the batch",
     "matched": "every weight is the batch mean",
-    "frozen": "the weights of an estimator that stops learning after the ratio phase",
+    "frozen": "of an estimator that stops learning after the ratio phase",
     "rescaled": "the weights divided by their batch mean",
 }
 """What may stand before other weights and a colon: they share everything with them but what they say."""

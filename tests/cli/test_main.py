@@ -103,22 +103,33 @@ def test_the_page_of_the_command_names_every_command_and_option():
     for name, command in typer.main.get_command(app).commands.items():
         for key, each in getattr(command, "commands", {"": command}).items():
             options = [text for one in each.params for text in one.opts if text.startswith("--")]
+            options.remove("--config")  # all have it, and the page says so once
             wanted = [*(f"`{text}`" for text in options), f"sapp {name} {key}".strip()]
             missing += [(name, key, text) for text in wanted if text not in parts.get(name, "")]
     assert missing == []
+    assert "`--config FILE.toml`" in page
 
 
 def test_algorithms_fit_one_screen_and_say_what_each_takes(capsys):
     assert main(["algorithms"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= 40
-    cells = {line.split()[0]: line for line in lines if line.strip()}
-    assert cells["cql"].split()[-2:] == ["continuous", "yes"]
-    assert cells["discrete-cql"].split()[-3:] == ["discrete", "yes", "yes"]
-    assert cells["iql"].split()[-1] == "continuous"
-    assert {"dualdice", "occupancy", "constant:NUMBER", "shuffled:WEIGHTS"} <= set(cells)
+    assert len(lines) < 24  # and a line to type on
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    blank = lines.index("")
+    middle = lines[0].index("algorithm", 1)
+    takes = {}
+    for part in (slice(0, middle), slice(middle, None)):
+        where = {name: lines[0][part].index(name) for name in ("cont.", "discr.", "images", "weights")}
+        for half in [line[part] for line in lines[1:blank] if line[part].strip()]:
+            takes[half.split()[0]] = {name for name, start in where.items() if half[start : start + 3] == "yes"}
+    assert takes["cql"] == {"cont.", "weights"}
+    assert takes["discrete-cql"] == {"discr.", "images", "weights"}
+    assert takes["bcq"] == {"cont."}
+    names = {line.split()[0] for line in lines[blank + 1 :]}
+    assert {"dualdice", "occupancy", "constant:NUMBER", "shuffled:WEIGHTS"} <= names
     assert main(["algorithms", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    assert set(takes) == {name for name, fact in found["algorithms"].items() if "--weights" not in fact["about"]}
     assert found["algorithms"]["rem"] == {
         "about": "random ensemble mixture, 200 heads", "continuous": False, "discrete": True, "images": True,
         "weights": False,

@@ -16,6 +16,7 @@ import numpy as np
 from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.files import write_aside
 from sapp.data.columns import Given, given_columns
+from sapp.data.d4rl_families import d4rl_family
 from sapp.data.dataset import Dataset
 from sapp.data.field_names import ROLES, normal
 from sapp.data.ledger import Column, Ledger
@@ -158,6 +159,9 @@ def load_hdf5(
     defaults: dict[str, Any] = {"name": stem if match else path.stem}
     if match and match["environment"] in _SIMULATED:
         defaults |= {"environment": match["environment"], "physics": "d4rl"}
+    family = d4rl_family(stem)
+    if family is not None:
+        defaults |= {"name": stem, "environment": family.environment}
     mapping, chosen = given_columns(columns), {**defaults, **given(options)}
 
     def read() -> Dataset:
@@ -165,6 +169,8 @@ def load_hdf5(
             table, ledger, notes = _table(h5py, file, path)
             extras = {old: new for old, new in EXTRAS.items() if old in table.names}
             notes = {**provenance(path, "hdf5"), **notes}
+            if family is not None:
+                notes["reference_scores"] = [family.low, family.high]
             return read_log(table, mapping, ledger=ledger, notes=notes, extras=extras, infer=False, **chosen)
 
     return readable(path, "HDF5", read, (OSError, RuntimeError, KeyError))
