@@ -10,7 +10,7 @@ import numpy as np
 
 from sapp.cli.demo_problem import EVEN, UNEVEN, VARIANTS
 from sapp.core.extras import require
-from sapp.core.statistics import mean_interval
+from sapp.core.statistics import mean_interval, paired_difference
 
 if TYPE_CHECKING:
     from sapp.tabular.uneven_coverage import Floats, World
@@ -43,12 +43,13 @@ def draw(world: World, exact: Regrets, learned: Regrets, path: Path) -> Path:
     FigureCanvasAgg(figure)  # a canvas of its own: pyplot would pick a back end and keep global state
     data, uneven, even = figure.subplots(1, 3, width_ratios=(0.8, 1, 1))
     _draw_shares(data, world)
-    even.sharey(uneven)
     _draw_regrets(uneven, exact[UNEVEN], learned[UNEVEN])
     _draw_regrets(even, exact[EVEN], learned[EVEN])
     uneven.set(title="Data cover states unevenly", ylabel="regret, % of a random policy's (lower is better)")
-    uneven.set_ylim(bottom=0)
     even.set(title="Data cover states evenly")
+    tallest = max(uneven.get_ylim()[1], even.get_ylim()[1])
+    for axis in (uneven, even):
+        axis.set_ylim(0, tallest)
     uneven.legend(frameon=False, loc="upper left")
     write_aside(path, lambda aside: figure.savefig(aside, format="png", dpi=150))
     return path
@@ -77,34 +78,24 @@ def _draw_shares(axis: Any, world: World) -> None:
 
 
 def _draw_regrets(axis: Any, exact: Mapping[str, Floats], learned: Mapping[str, Floats]) -> None:
-    """Means with 95 % intervals over worlds, exact and learned side by side."""
-    for offset, regrets, alpha, label in (
-        (-0.2, exact, 1.0, "solved exactly"),
-        (0.2, learned, 0.45, "learned by networks"),
-    ):
+    """Means with 95 % intervals over worlds, exact and learned side by side, and differences from CQL above."""
+    looks = ((-0.2, exact, 1.0, "white", "solved exactly"), (0.2, learned, 0.45, "#222222", "learned by networks"))
+    for offset, regrets, alpha, ink, label in looks:
         for position, name in enumerate(VARIANTS):
             found = mean_interval(regrets[name])
-            error = np.array([[found.estimate - found.low], [found.high - found.estimate]])
-            axis.bar(position + offset, found.estimate, width=0.36, color=COLOURS[name], alpha=alpha)
-            axis.errorbar(
-                position + offset,
-                found.estimate,
-                yerr=np.maximum(error, 0.0),
-                color="#333333",
-                linewidth=1.2,
-                capsize=3,
-            )
-            axis.text(
-                position + offset,
-                0.4,
-                f"{found.estimate:.1f}",
-                ha="center",
-                va="bottom",
-                fontsize=8.5,
-                color="white" if alpha == 1.0 else "#222222",
-            )
+            error = np.maximum([[found.estimate - found.low], [found.high - found.estimate]], 0.0)
+            where = position + offset
+            axis.bar(where, found.estimate, width=0.36, color=COLOURS[name], alpha=alpha)
+            axis.errorbar(where, found.estimate, yerr=error, color="#333333", linewidth=1.2, capsize=3)
+            axis.text(where, 0.4, f"{found.estimate:.1f}", ha="center", va="bottom", fontsize=8.5, color=ink)
         axis.bar(0, 0, color="#555555", alpha=alpha, label=label)
+    top = max(mean_interval(regrets[name]).high for _, regrets, *_ in looks for name in VARIANTS)
+    for position, name in enumerate(VARIANTS[1:], start=1):
+        gaps = [paired_difference(regrets[name], regrets["CQL"]) for _, regrets, *_ in looks]
+        lines = [f"{gap.estimate:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})" for gap in gaps]
+        axis.text(position, 1.03 * top, "minus CQL:\n" + "\n".join(lines), ha="center", va="bottom", fontsize=8)
     axis.set_xticks(range(len(VARIANTS)), [LABELS[name] for name in VARIANTS])
+    axis.set_ylim(0, 1.32 * top)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", alpha=0.25)
     axis.set_axisbelow(True)

@@ -144,7 +144,8 @@ def test_its_commands_run(folder: Path) -> None:
     assert len(lines) == 7
     (python,) = blocks("python")
     (folder / "sixty.py").write_text(smaller(python))
-    program = "\n".join(f"echo '$ {number}'; {smaller(line).partition(' #')[0]} || [ $? = 3 ]" for number, line in enumerate(lines))
+    tried = [smaller(line).partition(" #")[0] for line in lines]
+    program = "\n".join(f"echo '$ {number}'; {line} || [ $? = 3 ]" for number, line in enumerate(tried))
     for command in ([sys.executable, "sixty.py"], ["bash", "-euc", program]):
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
