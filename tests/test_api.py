@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -25,10 +24,11 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 def test_import_is_cheap_and_brings_no_jax() -> None:
     code = "import sys, sapp; print(','.join(m for m in ('jax', 'equinox', 'numpy', 'mujoco') if m in sys.modules))"
-    began = time.perf_counter()
+    code += "; print(sum(m.split('.')[0] == 'sapp' for m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    assert time.perf_counter() - began < 2.0
-    assert done.stdout.strip() == ""
+    heavy, own = done.stdout.splitlines()
+    assert heavy == ""
+    assert int(own) < 10  # of its two hundred modules
 
 
 def test_using_a_name_brings_its_module() -> None:

@@ -80,9 +80,7 @@ def test_a_job_that_overruns_is_interrupted_and_may_save(
     monkeypatch.setattr(session, "GRACE", 8.0)
     code = "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('saved')"
     plan = f'[[job]]\nname = "slow"\nat_most = 1\nat_least = 1\ncommand = ["{{python}}", "-c", """{code}"""]\n'
-    began = time.monotonic()
     said = run(session, plan, tmp_path / "out", 60.0)
-    assert time.monotonic() - began < 45.0
     assert any(line.startswith("slow: done") for line in said)
     assert (tmp_path / "out" / "slow.log").read_text() == "saved\n"
 
@@ -116,7 +114,7 @@ def test_two_plans_are_one_and_a_waiting_background_job_holds_up_nobody(session:
 
 @pytest.mark.parametrize("path", sorted((BENCH / "plans").glob("*.toml")), ids=lambda path: path.stem)
 def test_every_plan_can_be_read_and_names_modules_that_exist(session: ModuleType, path: Path) -> None:
-    words = dict.fromkeys(("python", "out", "bench", "seconds", "minutes", "data"), "x")
+    words = dict.fromkeys(("python", "out", "bench", "seconds", "minutes", "data", "datasets"), "x")
     words["bench"] = str(BENCH)
     for job in session.read_plans([path]):
         filled = [word.format(**words) for word in job.command]

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -38,13 +37,10 @@ def test_the_guide_runs_as_written(tmp_path: Path, long_environment: dict[str, s
     for kind, code in blocks(GUIDE.read_text(encoding="utf-8")):
         program.append(code if kind == "python" else f"subprocess.run(['bash', '-euc', {code!r}], check=True)")
     (work / "guide.py").write_text("\n".join(program))
-    began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "guide.py"], cwd=work, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    seconds = time.perf_counter() - began
-    print(done.stdout, f"guide: {seconds:.0f} s")
+    print(done.stdout)
     assert "true regret" in done.stdout
     assert (work / "plant.md").read_text().startswith("# cql")
-    assert os.times().children_user + os.times().children_system < 600

@@ -47,8 +47,13 @@ def test_both_cover_the_truth(task: Task, logs: Dataset) -> None:
     assert found.effective_episodes[1] < 0.9 * logs.num_episodes
 
 
-def test_they_are_what_a_plain_loop_gives(task: Task, logs: Dataset) -> None:
+@pytest.mark.parametrize("cut", [False, True])
+def test_they_are_what_a_plain_loop_gives(task: Task, logs: Dataset, cut: bool) -> None:
     few, policy = logs.take_episodes(40), mixed(task, 0.5)
+    if cut:  # beyond the last row of every third episode nothing is known
+        terminal = few.terminal.copy()
+        terminal[few.episode_ends[::3]] = False
+        few = replace(few, terminal=terminal, timeout=few.terminal & ~terminal)
     targets = Targets.of([table_policy("x", policy)], few)
     found = importance(few, targets, 0.6)
     assert found is not None

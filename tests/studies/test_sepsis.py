@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -250,16 +249,14 @@ def test_icu_sepsis_is_what_its_authors_say() -> None:
 
 
 @installed
-def test_icu_sepsis_optimisation_takes_seconds_and_states_its_gap() -> None:
+def test_icu_sepsis_optimisation_takes_few_steps_and_states_its_gap() -> None:
     task = icu_sepsis()
     solver = Solver(task.model(task.draw(np.random.default_rng(0), 10_000)))
-    began = time.perf_counter()
     found = solver.solve(0.03)
-    assert time.perf_counter() - began < 10
+    assert found.iterations < 10
     assert Objective(solver.model, Pessimism(0.03, "kl")).gap(found.policy) < 1e-4
-    began = time.perf_counter()
     aware = solver.solve(0.03, "sqrt-w")
-    assert time.perf_counter() - began < 20
+    assert aware.iterations < 50
     assert aware.residual < 1e-5
     assert aware.mean_weight == pytest.approx(1, abs=0.02)
 

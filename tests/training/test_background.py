@@ -28,11 +28,17 @@ def test_tasks_are_done_in_order_beside_the_caller() -> None:
 
 
 def test_no_more_than_allowed_wait() -> None:
-    finished: list[float] = []
+    """The caller is held up until the one before has ended, which it does after a while; the last one is held back."""
+    finished: list[int] = []
+    release = threading.Event()
     with Background(threaded=True, waiting=1) as background:
-        for _ in range(3):
-            background.do(lambda: (time.sleep(0.05), finished.append(time.perf_counter()))[1])
-        assert len(finished) == 2  # each one had to wait for the one before
+        for number in range(2):
+            background.do(lambda number=number: (time.sleep(0.05), finished.append(number))[1])
+            assert finished[:number] == list(range(number))
+        background.do(lambda: (release.wait(30), finished.append(2))[1])
+        assert finished == [0, 1]
+        release.set()
+    assert finished == [0, 1, 2]
 
 
 def test_what_a_task_raises_reaches_the_caller_and_stops_those_after_it() -> None:
