@@ -105,18 +105,19 @@ def test_the_command_trains_without_any_extra(installed: Path, tmp_path: Path) -
         tmp_path / "logs.npz", observations=rng.normal(size=(60, 2)), actions=rng.uniform(-1, 1, (60, 1)),
         rewards=rng.normal(size=60), terminals=np.arange(60) % 20 == 19,
     )  # fmt: skip
-    done = sapp(
-        installed, tmp_path, "train", "td3bc", "logs.npz", "--steps", "4", "--hidden", "4,4", "--batch-size", "8",
-        "--out", "run", "--quiet",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
     python = installed.parents[3] / "bin" / "python"
     where = run(python, "-c", "import sapp; print(sapp.__file__)", cwd=tmp_path, env=clean())
     assert "site-packages" in where.stdout
     assert str(ROOT) not in where.stdout
-    (tmp_path / "logs.csv").write_text("observation,action,reward,terminal\n0,0,0,1\n")
+    rows = [f"{n // 9},{n % 9},{n % 5},{n % 3 / 2},1,{int(n % 9 == 8)}" for n in range(54)]
+    (tmp_path / "logs.csv").write_text("\n".join(["episode,observation_0,observation_1,action,reward,terminal", *rows]))
+    done = sapp(
+        installed, tmp_path, "train", "cql", "logs.csv", "--steps", "2", "--hidden", "4", "--batch-size", "8",
+        "--action-samples", "1", "--out", "run", "--quiet",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     for words, extra in (
-        (("train", "cql", "logs.csv"), "tables"),
+        (("train", "cql", "logs.parquet"), "tables"),
         (("export", "run", "policy.onnx"), "onnx"),
         (("data", "show", "logs.npz", "--plot", "a.png"), "plot"),
         (("evaluate", "run", "--environment", "hopper"), "mujoco"),

@@ -29,6 +29,15 @@ EXTRAS = {
 """Packages that are imported only where they are needed, and the extra that brings each."""
 
 
+def installed(package: str) -> bool:
+    """Whether a package of an extra can be imported: for what can be done without it, too."""
+    try:
+        importlib.import_module(package)
+    except ImportError:
+        return False
+    return True
+
+
 def install_line(package: str) -> str:
     """The command that installs a package of an extra, such as ``pip install 'sapp-rl[onnx]'``."""
     return f"pip install '{DISTRIBUTION}[{EXTRAS[package]}]'"

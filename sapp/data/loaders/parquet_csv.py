@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Unpack
 
-from sapp.core.extras import require
+from sapp.core.extras import installed, require
 from sapp.data.columns import Given, given_columns, named
 from sapp.data.dataset import Dataset
 from sapp.data.field_names import ROLES
 from sapp.data.ledger import Ledger
 from sapp.data.loaders.arrow import table_of_arrow
 from sapp.data.loaders.files import Options, given
+from sapp.data.loaders.plain_csv import read_plain_csv
 from sapp.data.loaders.table_files import is_parts_folder, read_table, table_provenance
 from sapp.data.logs import read_log
 from sapp.data.registry import COMMON, Format, Request
@@ -29,15 +30,19 @@ def load_table(
     ledger states. See ``sapp.data.logs.read_log``.
 
     Args:
-        path: ending in .parquet, .csv or .csv.gz; or a folder whose .parquet files follow each other by name. Where
-            parts lie in folders such as batch=7, a mapping may name ``batch`` like any column.
+        path: ending in .parquet, .csv or .csv.gz (CSV is read without pyarrow, too, if more slowly); or a folder whose
+            .parquet files follow each other by name. Where parts lie in folders such as batch=7, a mapping may name
+            ``batch`` like any column.
         columns: a ``Columns``, a dictionary, the path of a TOML file, or None to go by the usual names.
         options: see ``Options``.
     """
-    require("pyarrow", "reading Parquet and CSV")
     path, mapping, ledger = Path(path), given_columns(columns), Ledger()
     wanted = [name for key in (*ROLES, "one_hot") for name in named(getattr(mapping, key))]
-    table = table_of_arrow(read_table(path, ledger, wanted), str(path))
+    if not path.is_dir() and path.suffix.lower() != ".parquet" and not installed("pyarrow"):
+        table = read_plain_csv(path, ledger)
+    else:
+        require("pyarrow", "reading Parquet")
+        table = table_of_arrow(read_table(path, ledger, wanted), str(path))
     chosen = {"name": path.absolute().name.split(".")[0], **given(options)}
     return read_log(table, mapping, ledger=ledger, notes=table_provenance(path), **chosen)
 
