@@ -19,7 +19,7 @@ def run(path: Path) -> float:
     os.environ["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"  # or every kernel prints a warning
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        NotebookClient(notebook, timeout=600, resources={"metadata": {"path": folder}}).execute()
+        NotebookClient(notebook, timeout=1800, resources={"metadata": {"path": folder}}).execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when it ran
         for output in cell.get("outputs", ()):

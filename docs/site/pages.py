@@ -57,7 +57,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if uri is None:  # a folder: it has no page; what is not there at all stays a link, which the build refuses
             return found[1][1:-2] if (ROOT / target_of(link, here)).is_dir() else found[0]
         _, hash_sign, anchor = link.partition("#")
-        return found[1] + posixpath.relpath(uri, posixpath.dirname(page.file.src_uri) or ".") + hash_sign + anchor + ")"
+        path = posixpath.relpath(uri, posixpath.dirname(page.file.src_uri) or ".")
+        return f"{found[1]}{path}{hash_sign}{anchor})"
 
     return outside_fences(markdown, lambda text: LINK.sub(moved, text))
 
@@ -78,7 +79,9 @@ def is_relative(link: str) -> bool:
 
 def links(markdown: str) -> list[str]:
     """The relative links of a page."""
-    return [found[2] for found in LINK.finditer(FENCE.sub("", markdown)) if is_relative(found[2]) and "," not in found[2]]
+    return [
+        found[2] for found in LINK.finditer(FENCE.sub("", markdown)) if is_relative(found[2]) and "," not in found[2]
+    ]
 
 
 def repository_path(uri: str) -> str:
@@ -115,9 +118,9 @@ def notebook(content: dict[str, Any], uri: str) -> list[tuple[str, str | bytes]]
             if "image/png" in shown:
                 path = f"{stem}-{len(pictures) + 1}.png"
                 pictures.append((path, b64decode("".join(shown["image/png"]))))
-                text.append(f"![{cell['metadata'].get('alt', 'What the code above draws')}]({posixpath.basename(path)})")
+                text.append(f"![{cell['metadata'].get('alt', '')}]({posixpath.basename(path)})")
             elif said := "".join(output.get("text", shown.get("text/plain", ""))).rstrip():
-                text.append(f'```{{.text .output}}\n{said}\n```')
+                text.append(f"```{{.text .output}}\n{said}\n```")
     text.append(f'<a href="{name}.ipynb" download>This page as a notebook</a>')
     page = "\n\n".join(text) + "\n"
     return [(f"{stem}.md", page), *pictures]

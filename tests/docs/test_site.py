@@ -1,0 +1,190 @@
+"""The site builds without a network or a warning; its links lead somewhere; its search finds what it should."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sapp
+
+pytest.importorskip("mkdocs")
+pytest.importorskip("material")
+pytest.importorskip("mkdocstrings_handlers.python")
+ROOT = Path(__file__).parents[2]
+NOWHERE = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
+"""A proxy that nobody listens at: what asks for a network fails."""
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+class Page(HTMLParser):
+    """What a page leads to, loads, and can be led to at."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = {""}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        given = dict(attributes)
+        self.anchors |= {value for key in ("id", "name") if (value := given.get(key))}
+        if tag == "a" and given.get("href"):
+            self.links.append(str(given["href"]))
+        elif tag == "link" and given.get("rel") in ("stylesheet", "icon", "preload", "preconnect"):
+            self.loaded.append(str(given["href"]))
+        elif given.get("src"):
+            self.loaded.append(str(given["src"]))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(out)], cwd=ROOT, capture_output=True,
+        text=True, check=False, env={**os.environ, **NOWHERE, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert built.returncode == 0, built.stderr[-3000:]
+    assert "WARNING" not in built.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    return {file: Page(file.read_text(encoding="utf-8")) for file in sorted(site.rglob("*.html"))}
+
+
+def made_here(file: Path, site: Path) -> bool:
+    """Whether a page is the site's own: a study's report is copied as it is, and page 404 has links from the root."""
+    return not file.name.startswith(("report", "404")) and site in file.parents
+
+
+def test_every_page_is_there(site: Path) -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        assert (site / page.relative_to(ROOT / "docs")).with_suffix(".html").is_file(), page
+    for study in (ROOT / "studies").glob("*/README.md"):
+        assert (site / "studies" / study.parent.name / "index.html").is_file(), study
+
+
+def test_no_link_is_dead(site: Path, pages: dict[Path, Page]) -> None:
+    dead = []
+    for file, page in pages.items():
+        for link in (*page.links, *page.loaded) if made_here(file, site) else ():
+            path, _, anchor = urllib.parse.unquote(link).partition("#")
+            if re.match(r"[a-z]+:", link) or path.startswith("javascript"):
+                continue
+            target = (file.parent / path.partition("?")[0]).resolve() if path else file
+            target = target / "index.html" if target.is_dir() else target
+            known = pages[target].anchors if target in pages and made_here(target, site) else {anchor}
+            if not target.is_file() or anchor not in known:
+                dead.append(f"{file.relative_to(site)}: {link}")
+    assert dead == []
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path, pages: dict[Path, Page]) -> None:
+    assert [(file.name, each) for file, page in pages.items() for each in page.loaded if "//" in each] == []
+    styles = [file.read_text(encoding="utf-8") for file in site.rglob("*.css")]
+    assert styles
+    assert not [found for style in styles for found in re.findall(r"url\(\s*[\"']?https?:[^)]*\)|@import[^;]*", style)]
+
+
+def test_every_public_name_is_documented_once(pages: dict[Path, Page]) -> None:
+    api = [page for file, page in pages.items() if file.parent.name == "api"]
+    found = [name for name in sapp.__all__ for page in api if f"sapp.{name}" in page.anchors]
+    assert sorted(found) == sorted(set(sapp.__all__) - {"__version__"})
+
+
+def test_a_notebook_is_a_page_with_its_pictures(site: Path, pages: dict[Path, Page]) -> None:
+    page = pages[site / "tutorials" / "cartpole.html"]
+    assert {"cartpole-1.png", "cartpole-2.png"} <= set(page.loaded)
+    assert "cartpole.ipynb" in page.links
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *what: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+class Browser:
+    """Chromium through ChromeDriver, by the W3C's plain HTTP protocol."""
+
+    def __init__(self, driver: str, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert self.process.stdout is not None
+        said = next(found for said in self.process.stdout if (found := re.search(r"successfully on port (\d+)", said)))
+        self.base = f"http://127.0.0.1:{said[1]}/session"
+        flags = [
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+            "--disable-background-networking", "--disable-component-update", f"--user-data-dir={folder}",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+        ]  # fmt: skip
+        options = {"browserName": "chrome", "goog:chromeOptions": {"binary": CHROMIUM, "args": flags}}
+        self.base += "/" + self.ask("", {"capabilities": {"alwaysMatch": options}})["sessionId"]
+
+    def ask(self, path: str, body: dict[str, Any]) -> Any:
+        request = urllib.request.Request(
+            self.base + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
+        )
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=120) as answer:
+            return json.load(answer)["value"]
+
+    def run(self, script: str) -> Any:
+        return self.ask("/execute/sync", {"script": script, "args": []})
+
+    def close(self) -> None:
+        self.process.terminate()
+        self.process.wait()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    driver = shutil.which("chromedriver")
+    if CHROMIUM is None or driver is None:
+        pytest.skip("needs Chromium and ChromeDriver, to search as a reader does")
+    opened = Browser(driver, tmp_path)
+    yield opened
+    with contextlib.suppress(OSError):
+        opened.ask("/chromium/send_command", {"cmd": "Browser.close", "params": {}})
+    opened.close()
+
+
+def test_search_finds_a_page_in_a_browser_without_a_network(address: str, browser: Browser) -> None:
+    browser.ask("/url", {"url": f"{address}/index.html"})
+    typed = "const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'saddle-point';"
+    typed += "box.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));"
+    listed = "return [...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
+    found: list[str] = []
+    end = time.monotonic() + 120
+    while not found and time.monotonic() < end:  # the index is read in the background
+        browser.run(typed)
+        time.sleep(0.2)
+        found = browser.run(listed)
+    assert any("/algorithms/cql.html" in each for each in found), found
+    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
