@@ -22,7 +22,7 @@ def add_command(app: typer.Typer) -> None:
 
 def demo(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder; default runs/demo-TIME.")] = None,
-    problems: Annotated[int, typer.Option("--problems", min=2, help="Problems of each case that networks learn.")] = 8,
+    problems: Annotated[int, typer.Option("--problems", min=3, help="Problems that networks learn.")] = 12,
     steps: Annotated[int, typer.Option("--steps", min=3, help="Gradient steps of the networks' last phase.")] = 1_500,
     quiet: Quiet = False,
 ) -> None:

@@ -47,13 +47,13 @@ class Sizes:
 
     Attributes:
         exact_worlds: solved exactly; α is chosen on the first half, the losses are the second half's.
-        worlds: that networks learn, of each case.
+        worlds: of uneven coverage that networks learn; of even coverage half as many.
         steps: of the joint phase; before it the paper's two others, each a third of this.
         hidden: layer sizes of the action values' networks.
     """
 
     exact_worlds: int = 100
-    worlds: int = 8
+    worlds: int = 12
     steps: int = 1_500
     hidden: tuple[int, ...] = (64, 64)
 
@@ -86,11 +86,11 @@ def exact_regrets(case: str, count: int) -> dict[str, Floats]:
 
 
 def learning_worlds(count: int) -> dict[str, tuple[str, World]]:
-    """What networks learn: case and world, by the name of the dataset."""
+    """What networks learn: case and world, by the name of the dataset; half as many of even coverage."""
     return {
         f"{case}-{number}": (case, make_world(setting, FIRST_SEED + number))
         for case, setting in CASES.items()
-        for number in range(count)
+        for number in range(count if case == UNEVEN else (count + 1) // 2)
     }
 
 

@@ -43,4 +43,4 @@ def test_strengths_are_those_of_the_rows_and_of_other_worlds() -> None:
     assert tuning.best(rows) == ALPHAS
     seeds = {int(row["world"].rsplit("-", 1)[1]) for row in rows}
     assert max(seeds) < FIRST_SEED
-    assert set(learning_worlds(2)) == {f"{case}-{number}" for case in CASES for number in range(2)}
+    assert set(learning_worlds(3)) == {"uneven-0", "uneven-1", "uneven-2", "even-0", "even-1"}
