@@ -5,7 +5,7 @@ FUZZ ?= 2000
 SEED ?= 1000
 BIN := .venv/bin
 
-.PHONY: help install demo test test-quick fuzz bench lint types clean
+.PHONY: help install demo test test-quick fuzz bench mutants lint types clean
 
 help:
 	@echo "make demo     train CQL and SA-CQL on a small task and show the result"
@@ -13,6 +13,7 @@ help:
 	@echo "make fuzz     damage files of every format FUZZ=$(FUZZ) times each: read or refused, never a traceback"
 	@echo "make test-quick  the tests that hardly train anything: under two minutes"
 	@echo "make bench    speed and memory beside d3rlpy (which gets .bench-venv)"
+	@echo "make mutants  plant small faults, one at a time, and count how many the tests find: under an hour"
 	@echo "make lint     ruff"
 	@echo "make types    mypy"
 	@echo "make clean    remove .venv and caches"
@@ -43,6 +44,9 @@ test-quick: .venv/.installed
 
 bench: .venv/.installed
 	$(BIN)/python bench/compare.py
+
+mutants: .venv/.installed
+	$(BIN)/python bench/mutants.py --workers $(WORKERS)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .
