@@ -5,7 +5,7 @@ FUZZ ?= 2000
 SEED ?= 1000
 BIN := .venv/bin
 
-.PHONY: help install demo test test-quick fuzz bench docs notebooks lint types clean
+.PHONY: help install demo test test-quick fuzz bench docs notebooks lint types clean mutants
 
 help:
 	@echo "make demo     train CQL and SA-CQL on a small task and show the result"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench    speed and memory beside d3rlpy (which gets .bench-venv)"
 	@echo "make docs     the site, into build/site: no network; a warning is an error"
 	@echo "make notebooks  run the tutorials and store what they print"
+	@echo "make mutants  plant small faults, one at a time, and count how many the tests find: under an hour"
 	@echo "make lint     ruff"
 	@echo "make types    mypy"
 	@echo "make clean    remove .venv and caches"
@@ -51,6 +52,9 @@ docs: .venv/.installed
 
 notebooks: .venv/.installed
 	$(BIN)/python docs/site/notebooks.py docs/tutorials/*.ipynb
+
+mutants: .venv/.installed
+	$(BIN)/python bench/mutants.py --workers $(WORKERS)
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

@@ -14,8 +14,8 @@ run there without any fault: a test that fails by itself would find everything. 
 not run at all (what cannot be imported is no small fault). Compiled programs are kept in ``OUT/cache`` from one to the
 next. Results are in ``OUT/results.jsonl``; called again, what was found for the same fault, file and tests is kept.
 
-``OUT/mutants.csv`` is the table. Ends with 1 if fewer than 97 % were killed, with 2 if something is wrong with the
-faults or the tests themselves.
+``OUT/mutants.csv`` is the table and ``OUT/mutants.md`` its counts, which bench/README.md shows. Ends with 1 if fewer
+than 97 % were killed, with 2 if something is wrong with the faults or with the tests themselves.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).resolve().parent / "mutations"
+VERDICTS = ("killed", "survived", "timed out", "broken")
 BAR = 0.97
 WAIT = 20
 """So many times the CPU time that a fault may take it may wait: for a lock that nobody gives back, say."""
@@ -211,7 +212,7 @@ class Worker:
             status, out, cpu = self.pytest(mutant.tests, "-x", seconds=self.seconds)
         finally:
             self.write(mutant.file, before)
-        names = {0: "survived", 1: "killed", None: "timed out"}
+        names = {1: "killed", 0: "survived", None: "timed out"}
         first = FAILED.search(out)
         found_by = first[1] if first and status == 1 else ""
         if names.get(status) is None:
@@ -243,6 +244,7 @@ def check_tests(workers: Sequence[Worker], mutants: Sequence[Mutant], out: Path)
         if status != 0:
             failed = ", ".join(FAILED.findall(text)) or text[-500:]
             raise Unfit(f"tests fail with nothing planted: {failed}")
+    print(f"tests pass with nothing planted ({sum(cpu for *_, cpu in found) / 60:.1f} minutes of CPU time)", flush=True)
     notes.write_text(json.dumps({tree: sorted(known | set(wanted))}), encoding="utf-8")
 
 
@@ -284,29 +286,40 @@ def run_all(mutants: Sequence[Mutant], workers: Sequence[Worker], out: Path) -> 
         list(pool.map(one, waiting))
 
 
-def write_csv(mutants: Sequence[Mutant], results: dict[str, Result], path: Path) -> None:
-    """One row per fault, in the order of the table."""
+def write_csv(mutants: Sequence[Mutant], results: dict[str, Result], path: Path) -> list[dict[str, str]]:
+    """One row per fault, in the order of the table; and the rows as they can be read back."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(asdict(mutant) | asdict(results[mutant.name]) for mutant in mutants)
+    return read_csv(path)
 
 
-def summary(mutants: Sequence[Mutant], results: dict[str, Result]) -> tuple[str, float]:
-    """The counts as text, by area and in all, with what was not killed; and the share that was."""
-    verdicts = ("killed", "survived", "timed out", "broken")
-    lines = [f"{'area':12}" + "".join(f"{verdict:>11}" for verdict in verdicts)]
-    areas = sorted({mutant.area for mutant in mutants})
-    for area in [*areas, "all"]:
-        own = [results[m.name].verdict for m in mutants if area in (m.area, "all")]
-        lines.append(f"{area:12}" + "".join(f"{own.count(verdict):11}" for verdict in verdicts))
-    for mutant in mutants:
-        if (found := results[mutant.name]).verdict != "killed":
-            lines.append(f"{found.verdict}: {mutant.area}/{mutant.name}: {mutant.meaning} {found.found_by}".rstrip())
-    killed = sum(results[m.name].verdict == "killed" for m in mutants) / len(mutants)
-    cpu = sum(results[m.name].cpu_seconds for m in mutants) / 60
-    lines.append(f"{100 * killed:.1f} % of {len(mutants)} killed; {cpu:.0f} minutes of CPU time")
-    return "\n".join(lines), killed
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """The rows of ``mutants.csv``."""
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def share(rows: Sequence[dict[str, str]]) -> float:
+    """How many were killed, of all."""
+    return sum(row["verdict"] == "killed" for row in rows) / len(rows)
+
+
+def figures(rows: Sequence[dict[str, str]]) -> str:
+    """The counts as Markdown, by area and in all, with what was not killed: what bench/README.md shows."""
+    killed, cpu = sum(row["verdict"] == "killed" for row in rows), sum(float(row["cpu_seconds"]) for row in rows) / 60
+    lines = [
+        f"**{killed} of {len(rows)} are found, {100 * share(rows):.1f} %**, in {cpu:.0f} minutes of CPU time.", "",
+        f"| area | faults | {' | '.join(VERDICTS)} | CPU seconds per fault |", f"|---|{'---:|' * (len(VERDICTS) + 2)}",
+    ]  # fmt: skip
+    for area in [*sorted({row["area"] for row in rows}), "all"]:
+        own = [row for row in rows if area in (row["area"], "all")]
+        counts = [sum(row["verdict"] == verdict for row in own) for verdict in VERDICTS]
+        mean = sum(float(row["cpu_seconds"]) for row in own) / len(own)
+        lines.append(f"| {' | '.join(map(str, (area, len(own), *counts)))} | {mean:.1f} |")
+    missed = [f"* {row['verdict']}: {row['name']} ({row['meaning']})" for row in rows if row["verdict"] != "killed"]
+    return "\n".join([*lines, *(["", *missed] if missed else [])])
 
 
 def chosen(mutants: Sequence[Mutant], only: Sequence[str]) -> list[Mutant]:
@@ -340,12 +353,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     results = known_results(out / "results.jsonl")
-    write_csv(mutants, results, out / "mutants.csv")
-    text, killed = summary(mutants, results)
-    print(text)
-    if any(results[m.name].verdict == "broken" for m in mutants):
+    rows = write_csv(mutants, results, out / "mutants.csv")
+    (out / "mutants.md").write_text(figures(rows) + "\n", encoding="utf-8")
+    print(figures(rows))
+    if any(row["verdict"] == "broken" for row in rows):
         return 2
-    return 0 if killed >= BAR else 1
+    return 0 if share(rows) >= BAR else 1
 
 
 if __name__ == "__main__":

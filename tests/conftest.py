@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,13 +54,10 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What a user cannot run is said in one line, apart from what an installation lacks."""
-    skipped = terminalreporter.stats.get("skipped", [])
-    count = sum(d4rl_files.ABSENT in str(report.longrepr) for report in skipped)
-    if count:
-        terminalreporter.write_line(
-            f"{count} tests skipped: they compare with the genuine D4RL samples, which are not distributed"
-        )
+    """Why tests were skipped, a line per reason."""
+    reasons = [str(report.longrepr[-1]) for report in terminalreporter.stats.get("skipped", [])]
+    for reason, count in Counter(each.removeprefix("Skipped: ") for each in reasons).items():
+        terminalreporter.write_line(f"{count} test{'s' * (count > 1)} skipped: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,8 @@ def test_the_minimiser_is_the_expectile(tau: float) -> None:
 
 
 def test_one_update_against_numpy() -> None:
-    algorithm = IQL(hidden=(16, 16), beta=3.0, decay_steps=1000.0, reward_shift=-0.5)
+    # V moves far in one step, so that it shows which one is used, the old or the new
+    algorithm = IQL(hidden=(16, 16), beta=3.0, value_lr=0.03, decay_steps=1000.0, reward_shift=-0.5)
     batch = make_batch()
     state, other = (init(algorithm, i) for i in (1, 2))
     state = type(state)(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -84,6 +85,18 @@ def test_actor_loss_is_the_weighted_penalty_minus_scaled_value(updated) -> None:
         return jnp.mean(jnp.asarray(WEIGHTS, jnp.float32) * distance) - jnp.float32(scale) * jnp.mean(score)
 
     first_step(state.actor.network, second.actor.network, jax.grad(loss)(state.actor.network), 3e-4)
+
+
+def test_the_scale_is_the_mean_size_of_values_not_the_size_of_their_mean(updated) -> None:
+    """Values of either sign, whose mean is 0."""
+    batch, _, state, *_ = updated
+    network, critics = state.actor.network, state.critics.network
+    value = q(critics, normal(batch.observation), actor(network, batch.observation))[0]
+    shift = jnp.array([[value.mean()], [0.0]], jnp.float32)
+    centred = eqx.tree_at(lambda c: c.mlp.layers[-1].bias, critics, critics.mlp.layers[-1].bias - shift)
+    ones = jnp.ones(len(value))
+    _, metrics = ALGORITHM.actor_loss(network, centred, state.normaliser.batch(batch), ones)
+    close(metrics["actor/scale"], 2.5 / np.abs(value - value.mean()).mean())
 
 
 def test_policy_normalises_by_itself_and_draws_what_the_target_draws(updated) -> None:

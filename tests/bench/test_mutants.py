@@ -104,7 +104,7 @@ def test_what_was_found_what_was_not_and_what_took_too_long(
     assert found["square"] == ("survived", "")
     assert found["for ever"][0] == "timed out"
     assert found["no module"][0] == "broken"
-    assert "25.0 % of 4 killed" in capsys.readouterr().out
+    assert "**1 of 4 are found, 25.0 %**" in capsys.readouterr().out
     assert (checkout / "sapp/__init__.py").read_text() == CODE
     for number in range(2):
         assert (checkout / f"out/copy-{number}/sapp/__init__.py").read_text() == CODE

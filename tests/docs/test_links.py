@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("studies/**/*.md"))]
+OWN = [ROOT / "README.md", ROOT / "bench" / "README.md"]
+PAGES = [*OWN, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("studies/**/*.md"))]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s,]+)\)")
 
 

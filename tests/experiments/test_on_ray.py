@@ -22,7 +22,7 @@ from sapp.experiments.table1 import grid as table1
 from sapp.experiments.variants import named
 
 STEPS = 12_000
-ray = pytest.importorskip("ray", reason="needs ray: pip install 'sapp-rl[ray]'")
+ray = pytest.importorskip("ray", reason="needs ray, of the dev extra")
 
 
 def two_jobs() -> Grid:

@@ -15,15 +15,13 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the dev extra")
     path = os.environ.get("SAPP_BROWSER") or next((found for name in NAMES if (found := shutil.which(name))), None)
     with playwright.sync_playwright() as started:
         try:
             opened = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        except playwright.Error as error:
-            pytest.skip(
-                f"needs a Chromium on the path, in SAPP_BROWSER or playwright's own: {str(error).splitlines()[0]}"
-            )
+        except playwright.Error:
+            pytest.skip("no Chromium is on the path, in SAPP_BROWSER or among playwright's own: install chromium")
         yield opened
         opened.close()
 

@@ -359,6 +359,14 @@ def test_health_within_the_limits_is_reliable(step: Any, fresh: Any, batch: Batc
     assert np.ptp(weights) > 0
 
 
+def test_an_effective_sample_below_a_hundredth_is_unreliable(step: Any, fresh: Any, batch: Batch) -> None:
+    """(Eζ)²/E[ζ²] is 0.0045 here, where Eζ/E[ζ²] is 0.03."""
+    health = Health(*map(jnp.float32, (0.15, 5.0, 5.0)), jnp.bool_(False))
+    state, metrics, _ = step(SMALL, eqx.tree_at(lambda s: s.health, fresh, health), batch, KEY)
+    assert bool(state.health.unreliable)
+    assert float(metrics["ratio/ess"]) == pytest.approx(0.0051, abs=2e-4)  # the means have moved by a hundredth
+
+
 def test_running_means_of_health_follow_their_rate(step: Any, fresh: Any, batch: Batch) -> None:
     state, metrics, _ = step(SMALL, fresh, batch, KEY)
     zeta = np.asarray(SMALL.zeta(fresh, batch.observation, batch.action), np.float64)
