@@ -12,7 +12,7 @@ from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import table
 
 HERE = Path(__file__).parent
-PAGES = (HERE.parent / "docs" / "performance.md", HERE.parent / "README.md")
+PAGE = HERE.parent / "docs" / "performance.md"
 PHASES = {"base": "CQL", "joint": "SA-CQL"}
 LAYERS = {"256,256": "two", "256,256,256": "three"}
 PARTS = {
@@ -39,16 +39,8 @@ def rate(members: int, phase: str, hidden: str = "256,256", precision: str = "mi
 
 
 def sections() -> dict[str, str]:
-    """The marked sections of the pages."""
-    base, joint, alone = rate(54, "base"), rate(54, "joint"), rate(1, "joint")
-    return {
-        "rates": rates_table(),
-        "kernels": kernels_table(),
-        "speed": (
-            f"On one H200, 54 runs in one program make {base:,} CQL and {joint:,} SA-CQL run-steps per second; one "
-            f"SA-CQL run alone {alone:,}."
-        ),
-    }
+    """The marked sections of the page."""
+    return {"rates": rates_table(), "kernels": kernels_table()}
 
 
 def rates_table() -> str:
@@ -83,5 +75,4 @@ def kernels_table() -> str:
 
 
 if __name__ == "__main__":
-    for page in PAGES:
-        write_sections(page, sections())
+    write_sections(PAGE, sections())

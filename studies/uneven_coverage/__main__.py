@@ -1,7 +1,7 @@
 """Where must state-aware weights help? Tables of the setting and of what is left without one of its conditions.
 
-    python -m studies.uneven_coverage --out runs/uneven --worlds 400     # the exact minimiser, some minutes
-    python -m studies.uneven_coverage --out runs/uneven --learned        # networks, known and learned ratios
+python -m studies.uneven_coverage --out runs/uneven --worlds 400     # the exact minimiser, some minutes
+python -m studies.uneven_coverage --out runs/uneven --learned        # networks, known and learned ratios
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sapp import SappError
 from sapp.core.files import write_text
 from sapp.core.statistics import Interval, paired_difference
 from sapp.report.report_tables import Table, table
-from studies.uneven_coverage.exact import exact_losses
+from sapp.tabular.exact_cql import exact_losses
+from sapp.tabular.uneven_coverage import CASES, Floats, make_world
 from studies.uneven_coverage.learned import KINDS, learned_losses
-from studies.uneven_coverage.worlds import CASES, Floats, make_world
 
 
 class Row(NamedTuple):
@@ -46,6 +46,7 @@ def tuned(losses: Mapping[str, Floats], alphas: Sequence[float]) -> list[Row]:
         for name, (alpha, loss) in found.items()
     ]
 
+
 def scaled(interval: Interval) -> Interval:
     """In thousandths."""
     return Interval(*(1e3 * value for value in interval))
@@ -59,6 +60,7 @@ def case_table(case: str, rows: Sequence[Row], worlds: int) -> Table:
     ]
     head = ("penalty spread by", "α, tuned", "lost, ‰", "− CQL (95 % interval)")
     return table(case.capitalize(), f"{worlds} worlds.", head, cells)
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
@@ -100,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_text(options.out / f"{name}.md", text)
         write_text(options.out / f"{name}.json", json.dumps(record, indent=1) + "\n")
         print(text)
+
 
 if __name__ == "__main__":
     main()

@@ -16,13 +16,14 @@ from sapp.core.spec import Batch
 from sapp.experiments.in_memory import Pupil, Trained, train_in_memory
 from sapp.networks import Policy
 from sapp.networks.conv import DefaultScores
+from sapp.tabular.uneven_coverage import FLOOR, Floats, Setting, World
 from sapp.weights import DualDICE, LogMinMax, StateWeights, Transform, control
 from sapp.weights.base import Metrics
-from studies.uneven_coverage.worlds import FLOOR, Floats, Setting, World
 
 HIDDEN, RATIO_HIDDEN = (64, 64), (32, 32)
 UNIT = 6.0
 """Networks see rewards in this unit: their Huber loss is a square, as CQL's is, for errors below 1."""
+
 
 class KnownRatio(StateWeights):
     """f of a ratio that is known for every state [S]; states are one-hot."""
@@ -38,11 +39,13 @@ class KnownRatio(StateWeights):
         """f of the batch's ratios."""
         return self.f(batch.observation @ jnp.asarray(self.ratio, jnp.float32))[0], {}
 
+
 KINDS = {
     "known": ("uniform", "real", "shuffled", "matched", "random"),
     "DualDICE": ("real", "shuffled", "matched"),
 }
 """Variants of the learned comparison, by estimator; ``uniform`` is CQL."""
+
 
 def learned_losses(
     setting: Setting,

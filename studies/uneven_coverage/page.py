@@ -12,12 +12,16 @@ import numpy as np
 from sapp.core.statistics import Interval, paired_difference
 from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import Cell, table
-from studies.uneven_coverage.__main__ import scaled
-from studies.uneven_coverage.worlds import CASES
 
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
 ROWS = HERE / "rows"
+CASES = ("uneven coverage", "even coverage", "ignorant behaviour")
+
+
+def scaled(interval: Interval) -> Interval:
+    """In thousandths."""
+    return Interval(*(1e3 * value for value in interval))
 
 
 def sections() -> dict[str, str]:

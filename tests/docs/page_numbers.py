@@ -34,8 +34,8 @@ UNITS = (
 )
 UNIT = re.compile(rf"\s?(?:{UNITS})(?![\w])")
 NOT_READ = re.compile(
-    r"(?P<marked><!-- (?P<kind>made|table|replay):.*?<!-- end of (?:[\w-]+ ?)+-->)|```.*?```|`[^`\n]*`|<!--.*?-->|"
-    r"\]\([^)\n]*\)|https?://\S+|\d+(?:\.\d+){2,}",
+    r"(?:<!-- made:.*?<!-- end of [\w-]+ -->)|```.*?```|`[^`\n]*`|<!--.*?-->|"
+    r"\]\([^)\n]*\)|https?://\S+|\d+(?:\.\d+){2,}|(?:Python|JAX)(?: ≥)? \d\.\d+",
     re.DOTALL,
 )
 """What no reader takes for a figure of the page, and sections that scripts write."""

@@ -43,10 +43,6 @@ def test_every_marked_page_is_listed() -> None:
     assert marked == set(affected())
 
 
-def test_each_listed_figure_of_the_readme_has_its_own_mark() -> None:
-    assert marks(ROOT / "README.md") == len(affected()["README.md"])
-
-
 def test_rows_made_with_rounded_values_belong_to_a_listed_study() -> None:
     rows = [*ROOT.glob("studies/*/rows/**/settings.json"), *ROOT.glob("studies/*/rows/**/config.json")]
     studies = {

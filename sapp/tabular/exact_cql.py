@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from studies.uneven_coverage.worlds import FLOOR, Floats, World
+from sapp.tabular.uneven_coverage import FLOOR, Floats, World
 
 
 def conservative_values(world: World, charge: Floats, iterations: int = 60) -> Floats:
@@ -30,27 +30,33 @@ def conservative_values(world: World, charge: Floats, iterations: int = 60) -> F
     return values
 
 
-def _log_min_max(ratio: Floats) -> Floats:
+def log_min_max(ratio: Floats) -> Floats:
+    """The paper's f of every state's ratio, from FLOOR to FLOOR + 1."""
     log = np.log(ratio)
     spread = np.ptp(log)
     return FLOOR + (log - log.min()) / spread if spread > 0.0 else np.ones_like(ratio)
 
 
-SPREADS: Mapping[str, Callable[[World, np.random.Generator], Floats]] = {
+Spread = Callable[[World, np.random.Generator], Floats]
+
+SPREADS: Mapping[str, Spread] = {
     "CQL": lambda world, rng: np.ones_like(world.ratio),
     "SA-CQL, w": lambda world, rng: world.ratio,
     "SA-CQL, √w": lambda world, rng: np.sqrt(world.ratio),
-    "SA-CQL, log-min–max": lambda world, rng: _log_min_max(world.ratio),
+    "SA-CQL, log-min–max": lambda world, rng: log_min_max(world.ratio),
     "√w shuffled": lambda world, rng: rng.permutation(np.sqrt(world.ratio)),
     "random": lambda world, rng: rng.uniform(FLOOR, 1.0 + FLOOR, len(world.ratio)),
     "counts, n^-½": lambda world, rng: world.share**-0.5,
 }
 """Ways to spread a penalty over states, before all are scaled to a mean of 1 over the data."""
 
-def exact_losses(worlds: Sequence[World], alphas: Sequence[float]) -> dict[str, Floats]:
+
+def exact_losses(
+    worlds: Sequence[World], alphas: Sequence[float], spreads: Mapping[str, Spread] = SPREADS
+) -> dict[str, Floats]:
     """What CQL's exact minimiser loses [α, worlds], by the way the penalty is spread."""
     found = {}
-    for name, spread in SPREADS.items():
+    for name, spread in spreads.items():
         weights = [spread(world, np.random.default_rng(number)) for number, world in enumerate(worlds)]
         weights = [w / (world.share * w).sum() for w, world in zip(weights, worlds, strict=True)]
         found[name] = np.array(

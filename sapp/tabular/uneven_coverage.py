@@ -22,11 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sapp import Dataset
+from sapp.data import Dataset
 
 Floats = np.ndarray
 FLOOR = 0.02
 """Least weight: of the log-min–max, whose lowest weight would be no penalty at all."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -72,6 +73,11 @@ class World:
     def ratio(self) -> Floats:
         """d^π/d^D [S]."""
         return self.occupancy / self.share
+
+    @property
+    def at_random(self) -> float:
+        """Reward per step that uniformly random actions lose."""
+        return float((self.occupancy * (self.reward.max(1) - self.reward.mean(1))).sum())
 
     def lost(self, values: Floats) -> float:
         """Reward per step that greedy actions by values [S, A] lose."""
