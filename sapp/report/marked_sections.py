@@ -8,11 +8,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sapp.core.errors import SappError
 from sapp.core.files import write_text
+from sapp.report.content import content
+from sapp.report.sources import read
 
 SECTION = re.compile(
     r"(<!-- made: (?P<name>[\w-]+) by [^>]*? -->\n)(?P<text>.*?)\n?(?P<end><!-- end of (?P=name) -->)", re.DOTALL
@@ -35,3 +37,14 @@ def write_sections(page: Path, made: Mapping[str, str]) -> None:
         return f"{found[1]}{text.strip()}\n{found['end']}"
 
     write_text(page, SECTION.sub(replaced, page.read_text(encoding="utf-8")))
+
+
+def report_sections(sources: Sequence[str | Path]) -> dict[str, str]:
+    """The tables of a report as Markdown by name, and what it says in words as ``sentences``.
+
+    Example: ``report_sections(["studies/six_datasets/rows/scores.csv"])["layout"]``.
+    """
+    (experiment,) = read(list(sources))
+    made = content(experiment)
+    found = {name: table.markdown().strip() for name, table in made.tables.items()}
+    return found | {"sentences": "\n".join(f"- {sentence}" for sentence in made.sentences)}

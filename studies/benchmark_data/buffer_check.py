@@ -1,7 +1,7 @@
 """How a replay set made of snapshots differs from the true buffer of the same training run.
 
 python -m studies.benchmark_data.buffer_check replay.json  prints the table of a comparison that was saved
-python -m studies.benchmark_data.buffer_check replay.json docs/datasets.md   puts it between the page's two marks
+python -m studies.benchmark_data.buffer_check replay.json PAGE   puts it into a page's section ``replay``
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from sapp.data.benchmark_names import Name
 from sapp.data.dataset import Dataset, concatenate
 from sapp.data.normalised_scores import normalized_score
 from sapp.envs.collect import collect
+from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import table
-from studies.benchmark_data.table import put
 from studies.benchmark_data.two_sample import energy_distance, ks_distance, standardised
 
-BEGIN, END = "<!-- replay: python -m studies.benchmark_data.buffer_check -->", "<!-- end of replay -->"
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 STATES = 4_000
 """States drawn from each side for the energy distance, which takes all pairs."""
@@ -149,7 +148,7 @@ def main(arguments: Sequence[str]) -> None:
         raise SystemExit(__doc__)
     text = markdown(json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
     if len(arguments) == 2:
-        put(Path(arguments[1]), text, BEGIN, END)
+        write_sections(Path(arguments[1]), {"replay": text})
     else:
         print(text)
 

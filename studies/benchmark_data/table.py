@@ -2,7 +2,7 @@
 
 python -m studies.benchmark_data.table                         prints it, of what is made on this machine
 python -m studies.benchmark_data.table --write ROWS.csv        and writes its numbers, to be read elsewhere
-python -m studies.benchmark_data.table --read ROWS.csv PAGE    of the numbers in a file, put between a page's two marks
+python -m studies.benchmark_data.table --read ROWS.csv PAGE    of the numbers in a file, into a page's section
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from typing import Any
 
 from sapp.collect.benchmark.make import standing
 from sapp.core.errors import SappError
-from sapp.core.files import write_text
 from sapp.data.benchmark_names import D4RL_RETURNS, NAMES, d4rl_return, parse
 from sapp.data.normalised_scores import normalized_score, reference
+from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import table as markdown_table
 
-BEGIN, END = "<!-- table: python -m studies.benchmark_data.table docs/datasets.md -->", "<!-- end of table -->"
 HEADINGS = (
     "dataset", "mean return ± s.e.", "D4RL's", "ratio", "within 10 %", "episodes", "D4RL's", "mean length", "D4RL's",
     "score", "D4RL's", "spread of returns", "D4RL's",
@@ -118,16 +117,6 @@ def _cells(name: str, row: Row | None) -> list[str]:
     ]
 
 
-def put(page: Path, table: str, begin_mark: str = BEGIN, end_mark: str = END) -> None:
-    """Replace what stands between two marks of a page."""
-    text = page.read_text(encoding="utf-8")
-    head, begin, rest = text.partition(begin_mark)
-    _, end, tail = rest.partition(end_mark)
-    if not begin or not end:
-        raise SappError(f"{page}: no place for the table; it stands between {begin_mark!r} and {end_mark!r}")
-    write_text(page, f"{head}{begin_mark}\n{table}\n{end_mark}{tail}")
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table, or put it into the page that is named."""
     parser = argparse.ArgumentParser(description="The table of the eighteen datasets beside D4RL's figures.")
@@ -139,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.write:
         write(given.write, table)
     if given.page:
-        put(given.page, markdown(table))
+        write_sections(given.page, {"eighteen": markdown(table)})
     else:
         print(markdown(table))
 

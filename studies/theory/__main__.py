@@ -3,26 +3,21 @@
 python -m studies.theory audit      # every statement over nine families: a minute
 python -m studies.theory chain      # the motivating example, every method at its best α: half a minute
 python -m studies.theory compare    # true losses on random problems, α tuned: half a minute
-python -m studies.theory write      # the tables of the committed rows, into docs/theory.md and this study's page
+python -m studies.theory.tables     # the tables of the committed rows, into docs/theory.md and this study's page
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from sapp.core.errors import SappError
-from sapp.report.marked_sections import write_sections
 from sapp.theory.audit import audit
 from sapp.theory.chain_tuned import Tuned, tuned_chain
 from sapp.theory.comparison import compare
 from studies.theory.rows import write_audit, write_chain, write_comparison
-from studies.theory.tables import sections
+from studies.theory.tables import ROWS
 
-HERE = Path(__file__).parent
-ROWS = HERE / "rows"
-PAGES = (HERE.parents[1] / "docs" / "theory.md", HERE / "README.md")
 COMPARED = ("garnet", "sparse", "chain", "grid", "rare", "arms")
 CASES = tuple(
     (total, arms, behaviour)
@@ -46,11 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write_chain(ROWS / "chain.csv", {case: tuned_case(*case) for case in CASES})
     elif word == "compare":
         write_comparison(ROWS / "comparison.csv", [row for family in COMPARED for row in compare(family)])
-    elif word == "write":
-        for page in PAGES:
-            write_sections(page, sections(ROWS))
     else:
-        raise SappError(f"{word or 'nothing'} given: use audit, chain, compare or write")
+        raise SappError(f"{word or 'nothing'} given: use audit, chain or compare")
 
 
 if __name__ == "__main__":

@@ -1,22 +1,26 @@
-"""The study's tables as Markdown, from its rows."""
+"""The study's tables as Markdown, from its rows: python -m studies.theory.tables"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
+from sapp.report.marked_sections import write_sections
 from sapp.theory.audit import Row, says_where, table_markdown
 from sapp.theory.chain_tuned import METHODS, Tuned
 from sapp.theory.comparison import Comparison
 from studies.theory.rows import read, read_audit, read_chain, read_comparison
 
+HERE = Path(__file__).parent
+ROWS = HERE / "rows"
+PAGES = (HERE.parents[1] / "docs" / "theory.md", HERE / "README.md")
 LABELS = {
     "none": "none", "count": "counts", "pp": "PP", "sa": "SA-PP w", "sa-root": "√w", "sa-clipped": "w∧2",
     "sa-log": "log-min–max", "random": "random", "shuffled": "shuffled",
 }  # fmt: skip
 
 
-def sections(folder: Path) -> dict[str, str]:
+def sections(folder: Path = ROWS) -> dict[str, str]:
     """Every marked section that the rows in a folder make."""
     audit = read_audit(folder / "audit.csv", folder / "verdicts.csv")
     chain = read_chain(folder / "chain.csv")
@@ -106,3 +110,8 @@ def comparison_table(rows: Sequence[Comparison]) -> str:
             cells.append(f"{_signed(own[method].difference, 4)} [{_signed(low, 4)}, {_signed(high, 4)}]")
         lines.append(f"| {family} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    for each in PAGES:
+        write_sections(each, sections())

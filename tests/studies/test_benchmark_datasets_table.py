@@ -12,6 +12,7 @@ from sapp.collect.benchmark.recipes import recipe
 from sapp.collect.benchmark.shipped import shipped
 from sapp.core.errors import SappError
 from sapp.data.benchmark_names import NAMES, d4rl_return, parse
+from sapp.report.marked_sections import sections_of
 from studies.benchmark_data import table
 from studies.benchmark_data.shares import expected, measured
 
@@ -73,15 +74,11 @@ def test_the_committed_rows_keep_the_promise() -> None:
 
 
 def test_the_table_has_a_place_in_the_page(tmp_path) -> None:
-    made = table.markdown({})
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
-    table.put(page, made)
-    table.put(page, made)
-    assert page.read_text() == f"before\n{table.BEGIN}\n{made}\n{table.END}\nafter\n"
-    page.write_text("nothing")
-    with pytest.raises(SappError, match="no place for the table"):
-        table.put(page, made)
+    page.write_text("before\n<!-- made: eighteen by me -->\nold\n<!-- end of eighteen -->\nafter\n")
+    table.main(["--read", str(ROWS), str(page)])
+    assert sections_of(page) == {"eighteen": table.markdown(table.read(ROWS))}
+    assert page.read_text().endswith("after\n")
     page.write_text("a,b\n1,2\n")
     with pytest.raises(SappError, match="not a table of datasets"):
         table.read(page)

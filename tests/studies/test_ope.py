@@ -71,12 +71,3 @@ def test_draws_of_the_logs_share_the_truth_of_a_family_but_not_of_checkpoints() 
     )
     assert [r["truth"] for r in rows] == [2.0, 2.0, 7.0]
     np.testing.assert_allclose([r["truth_error"] for r in rows], [0.25, 0.25, 1.0])  # ½·√(0.3² + 0.4²)
-
-
-def test_the_page_has_the_tables_of_its_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    study = Path(__file__).parents[2] / "studies" / "ope"
-    main(["tables", "--out", str(study / "rows")])
-    page = (study / "README.md").read_text(encoding="utf-8")
-    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ") and "---" not in line]
-    assert len(lines) > 60
-    assert [line for line in lines if line not in page] == []

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from sapp.tabular.uneven_coverage import Setting, make_world
 from sapp.weights.transforms import LogMinMax
-from studies.uneven_coverage.worlds import Setting, make_world
 
 
 def weight(ratios: list[float], f: LogMinMax | None = None) -> np.ndarray:

@@ -1,0 +1,78 @@
+"""The tables of docs/performance.md, from the rows in bench/rows: python -m bench.tables"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sapp.report.marked_sections import write_sections
+from sapp.report.report_tables import table
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "performance.md"
+PHASES = {"base": "CQL", "joint": "SA-CQL"}
+LAYERS = {"256,256": "two", "256,256,256": "three"}
+PARTS = {
+    "large products of the proposals": r"nvjet_sm90_t",
+    "small products, TF32 (logged action, targets, actor, the actor's critics)": r"gemm_fusion|xmma_gemm",
+    "the kernels `first`, `last`, `back`": r"(first|last|back)$",
+    "the ratio's half-precision products and kernels": r"nvjet_sm90_hss|split_weight|\w*_hidden_?$|back_to_inputs_?$",
+    "all else: reductions, concatenations, passes over hidden layers, Adam": r"",
+}
+"""Where a kernel of the profile belongs, by its name: the first pattern that matches."""
+
+
+def rates() -> list[Mapping[str, Any]]:
+    """The measured rates."""
+    return [json.loads(line) for line in (HERE / "rows" / "h200-rates.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def rate(members: int, phase: str, hidden: str = "256,256", precision: str = "mixed") -> int | None:
+    """Run-steps per second of one configuration, if it was measured."""
+    for row in rates():
+        if (row["members"], row["phase"], row["hidden"], row["precision"]) == (members, phase, hidden, precision):
+            return int(row["run_steps_per_s"])
+    return None
+
+
+def sections() -> dict[str, str]:
+    """The marked sections of the page."""
+    return {"rates": rates_table(), "kernels": kernels_table()}
+
+
+def rates_table() -> str:
+    """Run-steps per second by members, layers and precision."""
+    keys = dict.fromkeys((row["members"], row["hidden"], row["precision"]) for row in rates())
+    lines = []
+    for members, hidden, precision in sorted(keys, reverse=True):
+        base, joint = (rate(members, phase, hidden, precision) for phase in PHASES)
+        cost = f"{base / joint:.2f} ×" if base and joint else ""
+        lines.append(
+            [str(members), LAYERS[hidden], precision, *(f"{each:,}" if each else "" for each in (base, joint)), cost]
+        )
+    head = ("members", "layers of 256", "precision", *PHASES.values(), "SA-CQL's cost")
+    caption = "Run-steps per second on one H200, batch 256, 17 observations, 6 actions."
+    return table("Rates", caption, head, lines).markdown().strip()
+
+
+def kernels_table() -> str:
+    """Microseconds per run-step of SA-CQL by part, summed from the profiler's kernels."""
+    files = {"54 members, two layers": "54-two-layers", "24 members, three layers": "24-three-layers"}
+    sums = {}
+    for title, name in files.items():
+        text = (HERE / "rows" / f"h200-kernels-{name}.txt").read_text(encoding="utf-8")
+        parts = dict.fromkeys(PARTS, 0.0)
+        for micros, kernel in re.findall(r"(?m)^\s+([\d.]+) us\s+[\d.]+ per step\s+(.+)$", text):
+            parts[next(part for part, pattern in PARTS.items() if re.match(pattern, kernel.strip()))] += float(micros)
+        sums[title] = parts
+    lines = [[part, *(f"{sums[title][part]:.1f}" for title in sums)] for part in PARTS]
+    lines.append(["all kernels", *(f"{sum(each.values()):.1f}" for each in sums.values())])
+    caption = "Microseconds per run-step of SA-CQL in `mixed`, by the profiler, kernels one by one."
+    return table("Where the time goes", caption, ("part", *sums), lines).markdown().strip()
+
+
+if __name__ == "__main__":
+    write_sections(PAGE, sections())

@@ -1,0 +1,1 @@
+"""CQL, SA-CQL and its controls on the medium datasets."""

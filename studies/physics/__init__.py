@@ -1,0 +1,1 @@
+"""D4RL's recorded transitions, replayed on today's MuJoCo."""
