@@ -13,10 +13,6 @@ from sapp.ope.doubly_robust import Values, dice_of_bags, fqe_of_bags
 from sapp.ope.estimators import Fitted
 from sapp.ope.fqe import SLACK, value_bounds
 
-SHARE = 0.1
-"""Of the range of possible values: a smaller spread of returns is no yardstick."""
-
-
 class Verdict(StrEnum):
     """Whether to act on an estimate."""
 
@@ -64,7 +60,7 @@ class Limits:
         disagreement: of FQE and DualDICE, in standard errors; beyond it, and beyond a quarter of the scale of returns,
             an estimate is doubtful.
         width: width of the interval, on the scale of returns: the spread (5 % to 95 %) of the logged episodes' own
-            discounted returns, or a tenth of what rewards allow where that is more.
+            discounted returns, or a tenth of the range of rewards where that is more.
     """
 
     episodes: tuple[int, int] = (30, 4)
@@ -147,7 +143,7 @@ class Diagnosis:
 
 
 def diagnose(
-    fitted: Fitted, values: dict[str, Values], off_data: np.ndarray, rewards: tuple[float, float], spread: float,
+    fitted: Fitted, values: dict[str, Values], off_data: np.ndarray, rewards: tuple[float, float], scale: float,
     limits: Limits | None = None,
 ) -> list[Diagnosis]:  # fmt: skip
     """Judge the estimates of every policy.
@@ -157,18 +153,18 @@ def diagnose(
         values: the estimates.
         off_data: share of each policy's actions off the data [P].
         rewards: smallest and largest logged reward.
-        spread: 5 % to 95 % width of the logged episodes' normalised discounted returns.
+        scale: of normalised returns, see ``Limits``.
         limits: where trust ends.
     """
     limits = limits or Limits()
     return [
-        _one(fitted, values, float(off_data[policy]), rewards, spread, limits, policy)
+        _one(fitted, values, float(off_data[policy]), rewards, scale, limits, policy)
         for policy in range(fitted.start_value.shape[0])
     ]
 
 
 def _one(
-    fitted: Fitted, values: dict[str, Values], off_data: float, rewards: tuple[float, float], spread: float,
+    fitted: Fitted, values: dict[str, Values], off_data: float, rewards: tuple[float, float], scale: float,
     limits: Limits, policy: int,
 ) -> Diagnosis:  # fmt: skip
     settings, episodes = fitted.settings, fitted.counts.shape[1]
@@ -192,7 +188,7 @@ def _one(
         episodes=episodes, off_data=off_data, disagreement=disagreement, difference=float(abs(difference.mean())),
         drift=drift, outside=float(np.mean((start < low - slack) | (start > high + slack) | ~np.isfinite(start))),
         horizons=None if settings.exact else settings.rates()["target_rate"] * settings.steps / gain,
-        unhealthy=why, scale=max(spread, SHARE * (high - low)), possible=(low, high), steps=settings.steps,
+        unhealthy=why, scale=scale, possible=(low, high), steps=settings.steps,
     )  # fmt: skip
     reasons = reasons_of(measures, values[chosen].interval(policy), limits)
     return Diagnosis(

@@ -27,6 +27,9 @@ NAMES = {
     "pdis": "per-decision importance sampling",
 }  # fmt: skip
 
+SHARE = 0.1
+"""Of the range of rewards per step: a smaller spread of returns is no yardstick for intervals."""
+
 
 @dataclass(frozen=True)
 class Offline:
@@ -158,7 +161,9 @@ def judge(
     spread = float(np.ptp(np.quantile(own, (0.05, 0.95))))
     rewards = float(data.reward.min()), float(data.reward.max())
     values = {name: widened(each, EXACT if fitted.settings.exact else NETWORKS) for name, each in values.items()}
-    diagnoses = diagnose(fitted, values, share, rewards, spread, limits)
+    # where all episodes return the same, their spread is no yardstick; single rewards (of a goal, a fall) are none, either
+    usual = float(np.ptp(np.quantile(data.reward, (0.01, 0.99))))
+    diagnoses = diagnose(fitted, values, share, rewards, max(spread, SHARE * usual), limits)
     error = 1.96 * float(own.std(ddof=1)) / len(own) ** 0.5
     mean = float(own.mean())
     return values, diagnoses, Interval(mean, mean - error, mean + error), spread
