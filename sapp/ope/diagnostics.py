@@ -7,10 +7,11 @@ from enum import StrEnum
 
 import numpy as np
 
+from sapp.core.statistics import Interval
+from sapp.ope.calibration import EXACT, NETWORKS
 from sapp.ope.doubly_robust import Values, dice_of_bags, fqe_of_bags
-from sapp.ope.estimators import Fitted, Settings
+from sapp.ope.estimators import Fitted
 from sapp.ope.fqe import SLACK, value_bounds
-
 
 class Verdict(StrEnum):
     """Whether to act on an estimate."""
@@ -56,7 +57,10 @@ class Limits:
         outside: share of starts whose value lies outside what the rewards allow, r_min/(1−γ) to r_max/(1−γ).
         horizons: τ·steps·(1−γ), how often FQE's fitting has carried values over the horizon 1/(1−γ); here *fewer* make
             an estimate doubtful. A fit that was hardly begun has not drifted, either.
-        width: width of the interval, in spreads (5 % to 95 %) of the logged episodes' own discounted returns.
+        disagreement: of FQE and DualDICE, in standard errors; beyond it, and beyond a quarter of the scale of returns,
+            an estimate is doubtful.
+        width: width of the interval, on the scale of returns: the spread (5 % to 95 %) of the logged episodes' own
+            discounted returns, or a tenth of the range of rewards where that is more.
     """
 
     episodes: tuple[int, int] = (30, 4)
@@ -65,7 +69,39 @@ class Limits:
     drift: tuple[float, float] = (1.0, 5.0)
     outside: tuple[float, float] = (0.02, 0.2)
     horizons: tuple[float, float] = (5.0, 0.5)
+    disagreement: float = 4.0
     width: tuple[float, float] = (1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What a verdict rests on, beside the interval itself; values are normalised, reward per step.
+
+    Attributes:
+        episodes: logged.
+        off_data: share of the policy's actions off the data.
+        disagreement: |FQE − DualDICE| in standard errors of their difference.
+        difference: |FQE − DualDICE|.
+        drift: see ``Limits``.
+        outside: see ``Limits``.
+        horizons: see ``Limits``; None where the equations are solved exactly.
+        unhealthy: why the ratios cannot be used; empty where they can.
+        scale: of returns, see ``Limits``.
+        possible: least and largest value that the rewards allow.
+        steps: of fitting.
+    """
+
+    episodes: int
+    off_data: float
+    disagreement: float
+    difference: float
+    drift: float
+    outside: float
+    horizons: float | None
+    unhealthy: str
+    scale: float
+    possible: tuple[float, float]
+    steps: int
 
 
 @dataclass(frozen=True)
@@ -83,9 +119,11 @@ class Diagnosis:
         outside: see ``Limits``.
         horizons: see ``Limits``; None where the equations are solved exactly.
         dice_healthy: whether the ratios can be used.
-        chosen: the estimator to quote, "dr" or "fqe".
+        chosen: the estimator to quote: "fqe", or "dr" where equations were solved exactly and the ratios are healthy.
+            Networks' ratios add more error to FQE than they take away (studies/ope).
         verdict: the worst of the reasons', trusted where there are none.
         reasons: what speaks against it, and what to try.
+        measures: what the reasons are made of.
     """
 
     effective_rows: float
@@ -101,10 +139,11 @@ class Diagnosis:
     chosen: str
     verdict: Verdict
     reasons: list[Reason] = field(default_factory=list)
+    measures: Measures | None = None
 
 
 def diagnose(
-    fitted: Fitted, values: dict[str, Values], off_data: np.ndarray, rewards: tuple[float, float], spread: float,
+    fitted: Fitted, values: dict[str, Values], off_data: np.ndarray, rewards: tuple[float, float], scale: float,
     limits: Limits | None = None,
 ) -> list[Diagnosis]:  # fmt: skip
     """Judge the estimates of every policy.
@@ -114,18 +153,18 @@ def diagnose(
         values: the estimates.
         off_data: share of each policy's actions off the data [P].
         rewards: smallest and largest logged reward.
-        spread: 5 % to 95 % width of the logged episodes' normalised discounted returns.
+        scale: of normalised returns, see ``Limits``.
         limits: where trust ends.
     """
     limits = limits or Limits()
     return [
-        _one(fitted, values, float(off_data[policy]), rewards, spread, limits, policy)
+        _one(fitted, values, float(off_data[policy]), rewards, scale, limits, policy)
         for policy in range(fitted.start_value.shape[0])
     ]
 
 
 def _one(
-    fitted: Fitted, values: dict[str, Values], off_data: float, rewards: tuple[float, float], spread: float,
+    fitted: Fitted, values: dict[str, Values], off_data: float, rewards: tuple[float, float], scale: float,
     limits: Limits, policy: int,
 ) -> Diagnosis:  # fmt: skip
     settings, episodes = fitted.settings, fitted.counts.shape[1]
@@ -136,21 +175,47 @@ def _one(
     difference = fqe_of_bags(fitted)[policy] - dice_of_bags(fitted)[policy]
     disagreement = float(abs(difference.mean()) / max(float(difference.std(ddof=1)), 1e-12))
     history = fitted.history[:, policy] * (1 - settings.discount)
-    width = max(float(np.ptp(np.quantile(values["fqe"].replicates[:, policy], (0.025, 0.975)))), 1e-12)
+    width = float(np.ptp(np.quantile(values["fqe"].replicates[:, policy], (0.025, 0.975))))
+    width = max(width / (EXACT if settings.exact else NETWORKS), 1e-12)
     drift = float(abs(history[-1].mean() - history[-3].mean()) / width) if np.isfinite(history).all() else float("inf")
     gain = 1 / (1 - settings.discount)
-    low, high = value_bounds(rewards, fitted.terminals, settings.discount)
+    low, high = (bound / gain for bound in value_bounds(rewards, fitted.terminals, settings.discount))
     slack = SLACK * (high - low)
-    horizons = None if settings.exact else settings.rates()["target_rate"] * settings.steps / gain
-    start = fitted.start_value[policy]
-    outside = float(np.mean((start < low - slack) | (start > high + slack) | ~np.isfinite(start)))
+    start = fitted.start_value[policy] / gain
     healthy, why = _health(fitted, policy, effective, zeta_mean, limits)
-    chosen = "dr" if healthy else "fqe"
-    interval = values[chosen].interval(policy)
-    relative = (interval.high - interval.low) / max(spread, 1e-12)
-    reasons = _reasons(limits, settings, episodes, off_data, outside, drift, horizons, relative)
-    if not low - slack <= interval.estimate * gain <= high + slack:
-        reaches = interval.low * gain <= high and interval.high * gain >= low
+    chosen = "dr" if healthy and settings.exact else "fqe"
+    measures = Measures(
+        episodes=episodes, off_data=off_data, disagreement=disagreement, difference=float(abs(difference.mean())),
+        drift=drift, outside=float(np.mean((start < low - slack) | (start > high + slack) | ~np.isfinite(start))),
+        horizons=None if settings.exact else settings.rates()["target_rate"] * settings.steps / gain,
+        unhealthy=why, scale=scale, possible=(low, high), steps=settings.steps,
+    )  # fmt: skip
+    reasons = reasons_of(measures, values[chosen].interval(policy), limits)
+    return Diagnosis(
+        rows, effective, episodes, zeta_mean, off_data, disagreement, drift, measures.outside, measures.horizons,
+        healthy, chosen, verdict_of(reasons), reasons, measures,
+    )  # fmt: skip
+
+
+def verdict_of(reasons: list[Reason]) -> Verdict:
+    """The worst of the reasons'; trusted where there are none."""
+    return max((each.verdict for each in reasons), key=lambda each: each.order, default=Verdict.TRUSTED)
+
+
+def reasons_of(measures: Measures, interval: Interval, limits: Limits | None = None) -> list[Reason]:
+    """What speaks against an estimate.
+
+    Args:
+        measures: of its policy.
+        interval: the estimate that would be quoted, normalised.
+        limits: where trust ends.
+    """
+    limits = limits or Limits()
+    reasons = _beyond(measures, (interval.high - interval.low) / max(measures.scale, 1e-12), limits)
+    low, high = measures.possible
+    slack = SLACK * (high - low)
+    if not low - slack <= interval.estimate <= high + slack:
+        reaches = interval.low <= high and interval.high >= low
         reasons.append(
             Reason(
                 Verdict.DOUBTFUL if reaches else Verdict.REFUSED,
@@ -158,31 +223,24 @@ def _one(
                 "more fit steps, or more logs of such policies",
             )
         )  # fmt: skip
-    if not healthy:
+    if measures.unhealthy:
         reasons.append(
             Reason(
-                Verdict.DOUBTFUL, f"DualDICE cannot check FQE ({why})",
+                Verdict.DOUBTFUL, f"DualDICE cannot check FQE ({measures.unhealthy})",
                 "more episodes, or a policy nearer to the logs; until then FQE stands alone",
             )
         )  # fmt: skip
-    elif disagreement > 4.0 and abs(difference.mean()) > 0.25 * spread:
+    elif measures.disagreement > limits.disagreement and measures.difference > 0.25 * measures.scale:
         reasons.append(
             Reason(
-                Verdict.DOUBTFUL, f"FQE and DualDICE disagree by {disagreement:.1f} standard errors",
+                Verdict.DOUBTFUL, f"FQE and DualDICE disagree by {measures.disagreement:.1f} standard errors",
                 "more fit steps; if it stays, one of them is wrong and only playing can tell",
             )
         )  # fmt: skip
-    verdict = max((each.verdict for each in reasons), key=lambda each: each.order, default=Verdict.TRUSTED)
-    return Diagnosis(
-        rows, effective, episodes, zeta_mean, off_data, disagreement, drift, outside, horizons, healthy, chosen,
-        verdict, reasons,
-    )  # fmt: skip
+    return reasons
 
 
-def _reasons(
-    limits: Limits, settings: Settings, episodes: int, off_data: float, outside: float, drift: float,
-    horizons: float | None, relative: float,
-) -> list[Reason]:  # fmt: skip
+def _beyond(measures: Measures, relative: float, limits: Limits) -> list[Reason]:
     """What measures beyond their limits say."""
     found: list[Reason] = []
 
@@ -191,31 +249,33 @@ def _reasons(
             found.append(Reason(Verdict.DOUBTFUL if value <= pair[1] else Verdict.REFUSED, what, do))
 
     measure(
-        -episodes, (-limits.episodes[0], -limits.episodes[1]),
-        f"only {episodes} episodes are logged, too few to say how far off the estimate may be",
+        -measures.episodes, (-limits.episodes[0], -limits.episodes[1]),
+        f"only {measures.episodes} episodes are logged, too few to say how far off the estimate may be",
         f"log at least {limits.episodes[0]}",
     )  # fmt: skip
     measure(
-        off_data, limits.off_data, f"{off_data:.0%} of the policy's actions are ones the logs (nearly) never take",
+        measures.off_data, limits.off_data,
+        f"{measures.off_data:.0%} of the policy's actions are ones the logs (nearly) never take",
         "train it with more pessimism (a larger --alpha), or log such actions",
     )  # fmt: skip
     measure(
-        outside, limits.outside, f"{outside:.0%} of FQE's values at the starts are impossible for these rewards",
+        measures.outside, limits.outside,
+        f"{measures.outside:.0%} of FQE's values at the starts are impossible for these rewards",
         "more --fit-steps, or a smaller --discount; check that terminals are marked",
     )  # fmt: skip
     measure(
-        drift, limits.drift, f"FQE has not settled, it still moved by {drift:.1f} interval widths",
-        f"give it more than --fit-steps {settings.steps}",
+        measures.drift, limits.drift, f"FQE has not settled, it still moved by {measures.drift:.1f} interval widths",
+        f"give it more than --fit-steps {measures.steps}",
     )  # fmt: skip
-    if horizons is not None:
+    if measures.horizons is not None:
         measure(
-            -horizons, (-limits.horizons[0], -limits.horizons[1]),
-            f"FQE was fitted for {settings.steps:,} steps, {horizons:.1f} times the horizon",
+            -measures.horizons, (-limits.horizons[0], -limits.horizons[1]),
+            f"FQE was fitted for {measures.steps:,} steps, {measures.horizons:.1f} times the horizon",
             f"give it at least {limits.horizons[0]:.0f} times, by --fit-steps, or a smaller --discount",
         )  # fmt: skip
     measure(
         relative, limits.width,
-        f"the interval is {relative:.1f} times as wide as the spread of the logged episodes' returns",
+        f"the interval is {relative:.1f} times as wide as what the logged episodes' returns differ by",
         "more episodes, more --bags",
     )  # fmt: skip
     return found

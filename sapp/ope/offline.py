@@ -12,6 +12,7 @@ import numpy as np
 from sapp.core.errors import SappError
 from sapp.core.statistics import Interval
 from sapp.data import Dataset
+from sapp.ope.calibration import EXACT, NETWORKS, widened
 from sapp.ope.diagnostics import Diagnosis, Limits, Verdict, diagnose
 from sapp.ope.doubly_robust import Values, estimate
 from sapp.ope.estimators import Fitted, Settings, fit
@@ -26,6 +27,9 @@ NAMES = {
     "pdis": "per-decision importance sampling",
 }  # fmt: skip
 
+SHARE = 0.1
+"""Of the range of rewards per step: a smaller spread of returns is no yardstick for intervals."""
+
 
 @dataclass(frozen=True)
 class Offline:
@@ -38,7 +42,8 @@ class Offline:
         names: of the policies.
         data: name of the dataset.
         fingerprint: of the dataset.
-        values: by estimator ("fqe", "dice", "dr"; "wis", "pdis" where the logs hold probabilities of discrete actions).
+        values: by estimator ("fqe", "dice", "dr"; "wis", "pdis" where the logs say how probable actions were), with
+            intervals as wide as ``sapp.ope.calibration`` says.
         diagnoses: one per policy.
         behaviour: normalised value of the logged behaviour itself, from its episodes' own discounted returns.
         settings: of the estimators.
@@ -155,7 +160,10 @@ def judge(
     own = (1 - discount) * returns_to_go(data, data.reward, discount)[data.episode_starts]
     spread = float(np.ptp(np.quantile(own, (0.05, 0.95))))
     rewards = float(data.reward.min()), float(data.reward.max())
-    diagnoses = diagnose(fitted, values, share, rewards, spread, limits)
+    values = {name: widened(each, EXACT if fitted.settings.exact else NETWORKS) for name, each in values.items()}
+    # where all episodes return the same, their spread is no yardstick; single rewards (of a goal, a fall) are none, either
+    usual = float(np.ptp(np.quantile(data.reward, (0.01, 0.99))))
+    diagnoses = diagnose(fitted, values, share, rewards, max(spread, SHARE * usual), limits)
     error = 1.96 * float(own.std(ddof=1)) / len(own) ** 0.5
     mean = float(own.mean())
     return values, diagnoses, Interval(mean, mean - error, mean + error), spread

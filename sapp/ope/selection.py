@@ -86,7 +86,7 @@ class Selection:
 def select(report: Offline, by: By = "value", confidence: float = 0.95) -> Selection:
     """Rank the policies of a report; those whose estimates are refused are left out, with the reason.
 
-    One estimator serves all: doubly robust where every candidate's ratios are healthy, else fitted Q evaluation.
+    One estimator serves all: doubly robust where it is chosen for every candidate, else fitted Q evaluation.
     Replicates are common to all policies, so a difference between two is known better than either value. Regret is the
     mean over replicates of the best candidate's value minus the chosen one's: what the uncertainty in hand can cost,
     not what an error that all estimates share can.
@@ -101,7 +101,7 @@ def select(report: Offline, by: By = "value", confidence: float = 0.95) -> Selec
         return Selection([], refused, "none", float("nan"), float("nan"), report.gain)
     if by not in ("value", "low"):
         raise SappError(f"cannot rank by {by!r}; use value or low")
-    estimator = "dr" if all(report.diagnoses[i].dice_healthy for i in allowed) else "fqe"
+    estimator = "dr" if all(report.diagnoses[i].chosen == "dr" for i in allowed) else "fqe"
     values = report.values[estimator]
     intervals = {i: values.interval(i, confidence) for i in allowed}
     order = sorted(allowed, key=lambda i: -(intervals[i].estimate if by == "value" else intervals[i].low))

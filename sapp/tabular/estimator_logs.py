@@ -13,7 +13,7 @@ def draw_logs(
     mdp: FiniteMDP, behaviour: Floats, episodes: int, horizon: int, seed: int, ends: np.ndarray | None = None,
     paying: int | None = None, name: str = "finite",
 ) -> Dataset:  # fmt: skip
-    """Whole episodes of a policy [S, A] in one MDP, as a dataset with one-hot observations.
+    """Whole episodes of a policy [S, A] in one MDP, as a dataset with one-hot observations and ``log_prob``.
 
     Args:
         mdp: one problem, not a batch.
@@ -51,6 +51,7 @@ def draw_logs(
     return Dataset(
         eye[joined["state"]], joined["action"], joined["reward"], eye[joined["next"]], terminal,
         joined["last"] & ~terminal, name=name, num_actions=mdp.actions,
+        extras={"log_prob": np.log(behaviour[joined["state"], joined["action"]])},
         provenance={"loader": "sapp.tabular.estimator_logs.draw_logs", "episodes": episodes, "seed": seed},
     )  # fmt: skip
 

@@ -23,9 +23,7 @@ def task() -> Task:
 
 @pytest.fixture(scope="module")
 def logs(task: Task) -> Dataset:
-    data = draw_logs(task.mdp, task.behaviour, 4000, HORIZON, 0, task.ends, task.paying)
-    chance = task.behaviour[data.observation.argmax(1), data.action]
-    return replace(data, extras={"log_prob": np.log(chance)})
+    return draw_logs(task.mdp, task.behaviour, 4000, HORIZON, 0, task.ends, task.paying)
 
 
 def mixed(task: Task, share: float) -> np.ndarray:

@@ -191,7 +191,7 @@ def test_a_fit_that_was_hardly_begun_is_not_trusted(task: Task) -> None:
     data = logs(task, 300)
     policy = [table_policy("behaviour", task.behaviour)]
     for steps, horizons, verdict in ((300, 3.0, Verdict.DOUBTFUL), (40, 0.4, Verdict.REFUSED)):
-        settings = Settings(discount=0.9, steps=steps, bags=2, hidden=(8,), batch_size=32)
+        settings = Settings(discount=0.9, steps=steps, bags=6, hidden=(8,), batch_size=32)
         found = evaluate_offline(policy, data, settings).diagnoses[0]
         assert found.horizons == pytest.approx(horizons)
         assert found.verdict == verdict
@@ -249,7 +249,7 @@ def test_an_uncertain_choice_has_regret() -> None:
     values = Values(np.zeros(2), replicates)
 
     class Sure:
-        verdict, dice_healthy, reasons = Verdict.TRUSTED, True, ()
+        verdict, chosen, reasons = Verdict.TRUSTED, "dr", ()
 
     report = Offline(("a", "b"), "d", "", {"dr": values}, [Sure(), Sure()], None, Settings(discount=0.5), 0.0)  # type: ignore[arg-type,list-item]
     found = select(report)

@@ -50,7 +50,7 @@ def test_sepsis_and_its_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str
     out = tmp_path / "out"
     main(["sepsis", "--out", str(out), "--episodes", "150", "--draws", "2", "--bags", "3"])
     rows = read(out)
-    assert len(rows) == 2 * 8 * 3
+    assert len(rows) == 2 * 8 * 5
     assert tuple(csv.DictReader((out / "sepsis.csv").open()).fieldnames or ()) == COLUMNS
     best = {row["policy"]: row["truth"] for row in rows}
     assert best["better 0.01"] > best["behaviour"] > best["worse 0.03"]
