@@ -22,7 +22,7 @@ COLOURS = {"CQL": "#4c78a8", "SA-CQL": "#e45756"}
 READING = (
     "How to read it: the difference is paired (same seeds, same starts); if its interval holds 0, this run does not "
     "distinguish the two, and whether knowing the state is what helps, only the controls can say (shuffled, matched "
-    "and random weights, see docs/cli.md)."
+    "and random weights, see docs/demo.md)."
 )
 
 
