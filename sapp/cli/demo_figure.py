@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sapp.core.extras import require
+from sapp.core.figures import write_figure
 
 if TYPE_CHECKING:
     from sapp.data import Dataset
@@ -29,7 +30,6 @@ def draw(run: Run, dataset: Dataset, weights: np.ndarray, colours: Mapping[str, 
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from sapp.core.files import write_aside
     from sapp.data.normalised_scores import normalized_score
 
     figure = Figure(figsize=(14, 4.6), layout="constrained")
@@ -43,7 +43,7 @@ def draw(run: Run, dataset: Dataset, weights: np.ndarray, colours: Mapping[str, 
     mean, _ = _binned(dataset, weights)
     title = "SA-CQL's pessimism (lines: its policies)"
     _draw_map(figure, where, mean, edges, title, "weight f(ω(s)), mean over seeds", False)
-    write_aside(path, lambda aside: figure.savefig(aside, format="png", dpi=150))
+    write_figure(figure, path)
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -98,6 +99,8 @@ def demo(
 
     console = console or Console()
     began = time.perf_counter()
+    if steps < 1 or seeds < 1:
+        raise SappError(f"steps is {steps} and seeds {seeds}: at least one of each is needed")
     folder = Path(out) if out is not None else new_folder("demo")
     every = max(1, steps // 8)
     try:
@@ -118,6 +121,11 @@ def demo(
             )
     except Interrupted:
         raise Interrupted(f"interrupted; saved. Continue with: sapp demo --out {folder}") from None
+    except SappError:
+        if out is None:
+            with contextlib.suppress(OSError):  # it is not empty: there is something to go on with
+                folder.rmdir()
+        raise
     (dataset,) = datasets_of(run)
     assert isinstance(dataset, Dataset)
     found = play(run, episodes=run.plan.eval_episodes, seed=1)  # other starts than those of the learning curves

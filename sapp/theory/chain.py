@@ -28,6 +28,7 @@ from scipy.stats import binom
 
 from sapp.core.errors import SappError
 from sapp.core.extras import require
+from sapp.core.figures import write_figure
 from sapp.tabular.divergence import BOUNDED, divergence
 from sapp.tabular.evaluation import evaluate_penalty, weighted
 from sapp.tabular.logs import EmpiricalMDP, Log, empirical
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 LEFT, RIGHT = 0, 1
+_LONGEST = 1_000
 SPREADS = {"none": "no pessimism", "pp": "PP", "w": "SA-PP, w", "sqrt-w": "SA-PP, √w"}
 """Ways to spread pessimism, with their labels."""
 
@@ -59,6 +61,8 @@ class Setting:
     def __post_init__(self) -> None:
         if self.arm < 1:
             raise SappError(f"arm is {self.arm}: it needs at least one state")
+        if self.arm > _LONGEST:
+            raise SappError(f"arm is {self.arm}: at most {_LONGEST:,} states are solved exactly")
         if self.left < 1 or self.right < 1:
             raise SappError(f"left is {self.left} and right {self.right}: the log needs a trajectory to each side")
         if not (0 <= self.left_reward <= 1 and 0 <= self.right_reward <= 1):
@@ -394,7 +398,7 @@ def plot_chain(
         axes.grid(axis="y", alpha=0.2)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False, fontsize=8.5)
-    figure.savefig(Path(path), dpi=150)
+    write_figure(figure, Path(path))
 
 
 def _better(setting: Setting) -> str:

@@ -45,6 +45,8 @@ def planned(
     datasets: list[AnyDataset] = [load(source) for source in sources]
     if not named or not datasets:
         raise SappError("nothing to train: give at least one algorithm and one dataset")
+    if eval_max_steps is not None and not any(isinstance(dataset, FrameDataset) for dataset in datasets):
+        raise SappError("eval_max_steps cuts episodes of games, and no dataset is of frames; leave it out")
     members = _members(named, datasets, _seeds(seeds), only)
     if phases is None:
         learns = any(member.algorithm.weights.learns for member in members)
