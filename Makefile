@@ -3,14 +3,16 @@ PYTHON ?= python3
 WORKERS ?= 2
 FUZZ ?= 2000
 SEED ?= 1000
+FAULTS ?= 14
 BIN := .venv/bin
 
-.PHONY: help install demo test test-quick fuzz bench docs notebooks lint types clean mutants
+.PHONY: help install demo test test-quick fuzz bench docs notebooks lint types clean mutants faults
 
 help:
 	@echo "make demo     train CQL and SA-CQL on a small task and show the result"
 	@echo "make test     run the tests (WORKERS=$(WORKERS) processes)"
 	@echo "make fuzz     damage files of every format FUZZ=$(FUZZ) times each: read or refused, never a traceback"
+	@echo "make faults   fail and kill every command FAULTS=$(FAULTS) times (half of that where it trains), race it with itself"
 	@echo "make test-quick  the tests that hardly train anything: under two minutes"
 	@echo "make bench    speed and memory beside d3rlpy (which gets .bench-venv)"
 	@echo "make docs     the site, into build/site: no network; a warning is an error"
@@ -38,6 +40,9 @@ test: .venv/.installed
 
 fuzz: .venv/.installed
 	SAPP_FUZZ_CASES=$(FUZZ) SAPP_FUZZ_SEED=$(SEED) $(BIN)/pytest tests/fuzz -rP --timeout 0
+
+faults: .venv/.installed
+	SAPP_FAULTS=$(FAULTS) $(BIN)/pytest tests/faults -rP --timeout 0
 
 QUICK := core data docs envs evaluation export networks ope report runs
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp.cli.console import console
-from sapp.cli.options import OPEN, split_options, whole_number
+from sapp.cli.options import OPEN, refuse_given, split_options, whole_number
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
 
@@ -99,7 +99,28 @@ def add_command(app: typer.Typer) -> None:
     app.command(help=_COLLECT, context_settings=OPEN, options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...")(collect)
 
 
+_GIVEN, _DQN = ("epsilon", "temperature"), ("decay", "capacity", "update_period")
+_SAC = ("snapshots", "chunk", "record")
+_PLANNED = ("steps", "seeds", "random_steps", *_DQN, "snapshots", "rows", "chunk", "limit", "out")
+
+
+def _check_options(context: typer.Context, given: bool, resumed: bool, dqn: bool) -> None:
+    """Refuse options that what is asked for has no use for."""
+    if given:
+        refuse_given(context, (*_DQN, *_SAC, "algorithm", "random_steps", "eval_episodes", "time_limit"),
+                     "is for learning, and --policy learns nothing")  # fmt: skip
+        return
+    refuse_given(context, _GIVEN, "is for --policy")
+    if resumed:
+        refuse_given(context, _PLANNED, "was settled when the run began, and --resume continues it")
+    elif dqn:
+        refuse_given(context, (*_SAC, "limit"), "is for --algorithm sac")
+    else:
+        refuse_given(context, _DQN, "is for --algorithm dqn")
+
+
 def collect(
+    context: typer.Context,
     words: Words = None,
     algorithm: Algorithm = "sac",
     steps: Steps = "1_000_000",
@@ -130,6 +151,7 @@ def collect(
     named, changes = split_options(words or [])
     environments = [typed_environment(name) for name in named]
     _check(environments, changes, algorithm, policy, minari, resume)
+    _check_options(context, policy is not None, resume is not None, algorithm == "dqn")
     recorded = None if record is None else whole_number("--record", record)
     running: dict[str, Any] = {"threads": threads, "time_limit": time_limit, "progress": not quiet}
     if resume is not None:

@@ -90,11 +90,11 @@ def show(
     """``sapp.data.dataset_summary.summarise(sapp.load(source))``."""
     from dataclasses import asdict
 
-    from sapp.core.files import check_replaceable
-    from sapp.data.dataset_summary import is_figure, plot_summary, print_summary, summarise
+    from sapp.core.figures import check_figure
+    from sapp.data.dataset_summary import plot_summary, print_summary, summarise
 
     if plot is not None:
-        check_replaceable(plot, is_figure, "a figure that sapp drew", force)
+        check_figure(plot, force)
     dataset = load(
         source, columns=columns, environment=environment, action_low=low, action_high=high, max_episode_steps=limit
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from sapp.cli.demo_problem import EVEN, UNEVEN, VARIANTS
 from sapp.core.extras import require
+from sapp.core.figures import write_figure
 from sapp.core.statistics import mean_interval, paired_difference
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ def draw(world: World, exact: Regrets, learned: Regrets, path: Path) -> Path:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from sapp.core.files import write_aside
-
     figure = Figure(figsize=(13, 4.4), layout="constrained")
     FigureCanvasAgg(figure)  # a canvas of its own: pyplot would pick a back end and keep global state
     data, uneven, even = figure.subplots(1, 3, width_ratios=(0.8, 1, 1))
@@ -51,7 +50,7 @@ def draw(world: World, exact: Regrets, learned: Regrets, path: Path) -> Path:
     for axis in (uneven, even):
         axis.set_ylim(0, tallest)
     uneven.legend(frameon=False, loc="upper left")
-    write_aside(path, lambda aside: figure.savefig(aside, format="png", dpi=150))
+    write_figure(figure, path)
     return path
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sapp.cli.console import new_table, plain, print_json, print_table
-from sapp.cli.options import Environment, Json, RunFolder
+from sapp.cli.options import Environment, Json, RunFolder, refuse_given
 from sapp.cli.select import ActAs, Bags, ColumnsFile, Discount, FitHidden, FitSteps, Kept, OfflineData
 from sapp.core.errors import SappError
 
@@ -30,7 +30,12 @@ def add_command(app: typer.Typer) -> None:
     )(evaluate)
 
 
+_PLAYED = ("episodes", "environment", "physics", "video")
+_OFFLINE = ("fit_steps", "bags", "fit_hidden", "act", "checkpoints")
+
+
 def evaluate(
+    context: typer.Context,
     path: RunFolder,
     episodes: Annotated[int, typer.Option("--episodes", help="Episodes per member.")] = 10,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the start states.")] = 0,
@@ -57,6 +62,7 @@ def evaluate(
 ) -> None:
     """``sapp.evaluation.online_evaluation.play(run, ...)``, or ``sapp.ope.offline.evaluate_offline(...)``."""
     if offline:
+        refuse_given(context, _PLAYED, "says how policies are played, and --offline plays none")
         from sapp.cli.select import evaluate_offline
 
         code = evaluate_offline(
@@ -66,6 +72,7 @@ def evaluate(
         raise typer.Exit(code)
     if data is not None or columns or discount is not None:
         raise SappError("--data, --columns and --discount are for estimates from logs; add --offline")
+    refuse_given(context, _OFFLINE, "is for estimates from logs, which need --offline")
     from sapp.evaluation.online_evaluation import play
     from sapp.runs.run import Run
 

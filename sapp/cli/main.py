@@ -19,8 +19,9 @@ from typing_extensions import override
 from sapp.cli import algorithms, collect, demo, evaluate, experiment, export, resume, select, train
 from sapp.cli.config_file import Commands
 from sapp.cli.data import data_app
-from sapp.cli.options import SETTINGS
+from sapp.cli.options import SETTINGS, bound_numbers
 from sapp.cli.theory import theory_app
+from sapp.core.backend_choice import unusable_backend
 from sapp.core.errors import Interrupted, SappError, printable
 from sapp.core.version import __version__
 
@@ -62,13 +63,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     An error is one line on stderr. Anything unforeseen is a bug and keeps its traceback.
     """
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):  # a terminal of ASCII shows escapes, not a traceback
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        code = typer.main.get_command(app).main(args=arguments, prog_name="sapp", standalone_mode=False)
+        code = bound_numbers(typer.main.get_command(app)).main(args=arguments, prog_name="sapp", standalone_mode=False)
         sys.stdout.flush()
+        if code == 130:  # the parser makes this of an interrupt
+            raise KeyboardInterrupt
         return code if isinstance(code, int) else 0
     except SappError as error:
         if isinstance(error, Interrupted):
@@ -88,6 +92,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"sapp: error: {line}", 2)
 
 
+def _open_streams() -> None:
+    """Give closed standard streams a place where all is lost: else the next file that is opened takes theirs."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8"))
+
+
 def _complain(line: str, code: int) -> int:
     print(printable(" ".join(line.split())), file=sys.stderr)
     return code
@@ -105,6 +120,8 @@ def _condition(error: BaseException) -> str | None:
     if isinstance(error, OSError) and (error.filename is not None or error.errno in (errno.ENOSPC, errno.EDQUOT)):
         place = f"{error.filename}: " if error.filename is not None else ""
         return f"{place}{error.strerror or error}; fix this and retry"
+    if backend := unusable_backend():
+        return backend
     exhausted = type(error).__name__ in ("XlaRuntimeError", "JaxRuntimeError") and "RESOURCE_EXHAUSTED" in str(error)
     if isinstance(error, MemoryError) or exhausted:
         return "out of memory; train fewer members at once (--seeds), or use a smaller --batch-size"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,15 +51,54 @@ High = Annotated[float | None, typer.Option("--action-high", help="Highest actio
 Limit = Annotated[int | None, typer.Option("--max-episode-steps", help="Step limit, where time-outs are not marked.")]
 
 
+LARGEST = 2**31 - 1
+"""Whole numbers of options are not larger: steps, episodes, rows, seeds."""
+
+
 def whole_number(option: str, text: str) -> int:
     """A number as people write it, 100_000 or 100,000 or 1e5."""
     try:
         value = float(text.replace("_", "").replace(",", ""))
         if value != int(value) or value < 1:
             raise ValueError
-        return int(value)
+        found = int(value)
     except (ValueError, OverflowError):
         raise SappError(f"{option} {text!r}: give a whole number of at least 1, such as 100_000") from None
+    if found > LARGEST:
+        raise SappError(f"{option} {text!r}: give a whole number of at most {LARGEST:,}")
+    return found
+
+
+def bound_numbers(command: Any) -> Any:
+    """The same command, all of whose whole numbers are refused beyond ``LARGEST``, before anything is done."""
+    for each in getattr(command, "commands", {}).values():
+        bound_numbers(each)
+    for parameter in command.params:
+        parameter.callback = _bounded(parameter.callback)
+    return command
+
+
+def _bounded(then: Any) -> Any:
+    def check(context: Any, parameter: Any, value: Any) -> Any:
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise SappError(f"{max(parameter.opts, key=len)} {value}: give a whole number of at most {LARGEST:,}")
+        return value if then is None else then(context, parameter, value)
+
+    return check
+
+
+def refuse_given(context: typer.Context, names: Iterable[str], why: str) -> None:
+    """Refuse options that were given although they say nothing about what is done.
+
+    Args:
+        context: of the command.
+        names: of its parameters.
+        why: what they are for, as in "is for --offline".
+    """
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
+            raise SappError(f"{max(parameter.opts, key=len)} {why}; leave it out")
 
 
 def split_options(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:

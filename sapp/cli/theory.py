@@ -9,6 +9,8 @@ import typer
 
 from sapp.cli.config_file import Commands
 from sapp.cli.console import console
+from sapp.cli.options import Force, refuse_given
+from sapp.core.figures import check_figure
 
 theory_app = Commands(
     help="State-aware pessimism in finite MDPs: the paper's statements and its example.",
@@ -25,11 +27,13 @@ Plot = Annotated[Path | None, typer.Option("--plot", help="Also draw a figure (.
     help="Check every statement of the paper, as printed and repaired, on families of random MDPs.",
 )
 def audit(
+    context: typer.Context,
     mdps: Annotated[int, typer.Option("--mdps", help="Instances of each family.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the first instance.")] = 0,
     replay: Annotated[str | None, typer.Option("--replay", help="Show one counterexample, by its ID.")] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the table as Markdown.")] = False,
     plot: Plot = None,
+    force: Force = False,
 ) -> None:
     """``sapp.theory.audit.audit(mdps=..., seed=...)``, or ``replay(identifier)``."""
     from rich.console import Console
@@ -41,8 +45,11 @@ def audit(
     from sapp.theory.audit import replay as again
 
     if replay is not None:
+        refuse_given(context, ("mdps", "seed", "markdown", "plot"), "is for the whole audit, and --replay shows one")
         print_replay(again(replay), console())
         return
+    if plot is not None:
+        check_figure(plot, force)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("families")
         result = run(mdps=mdps, seed=seed, progress=lambda done, total: bar.update(task, completed=done, total=total))
@@ -66,10 +73,13 @@ def chain(
     divergence: Annotated[str, typer.Option("--divergence", help="tv, kl, cql or mmd.")] = "tv",
     smoothing: Annotated[float, typer.Option("--smoothing", help="Pseudo-counts, for kl and cql off support.")] = 0.0,
     plot: Plot = None,
+    force: Force = False,
 ) -> None:
     """``sapp.theory.chain.print_chain(...)``: state by state at one skew, as coverage is skewed, and with α tuned."""
     from sapp.theory.chain_show import plot_chain, print_chain
 
+    if plot is not None:
+        check_figure(plot, force)
     print_chain(console(), divergence, alpha, left, right, arm, smoothing)
     if plot is not None:
         plot_chain(plot, divergence, alpha, left, right, arm, smoothing)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 from pathlib import Path
 
 from sapp.collect.benchmark import minari_files
 from sapp.core.errors import SappError
+from sapp.core.files import FolderAside, in_home, sync
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.minari import minari_folder
 
@@ -37,20 +36,22 @@ def save_minari(dataset: Dataset, identity: str, *, description: str = "", root:
         raise SappError(f"{identity!r} is no Minari id: give one such as cartpole/random-v0")
     if dataset.observation_offset is not None:
         raise SappError(f"{dataset.name}: its observations are standardised; write the data as they were logged")
-    base = Path(root).expanduser() if root is not None else minari_folder()
+    base = in_home(root) if root is not None else minari_folder()
     target = minari_files.folder_of(identity, base)
     if target.exists():
         raise SappError(f"{target}: exists already; remove it, or choose the next version of the id")
     ours = {key: getattr(dataset, key) for key in ("environment", "physics", "provenance")}
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=".sapp-", dir=target.parent))
+        aside = FolderAside(target)
     except OSError as error:
         raise SappError(f"{target}: cannot write there ({error.strerror}); choose another root") from None
     try:
-        minari_files.write(aside / "new", identity, [dataset], ours, description or f"{dataset.name}, written by sapp")
-        (aside / "new").rename(target)
+        minari_files.write(aside.path, identity, [dataset], ours, description or f"{dataset.name}, written by sapp")
+        minari_files.make_namespaces(identity, base)  # first: what is there once the dataset is can be listed
+        aside.path.rename(target)
+        sync(target.parent)
+    except OSError as error:
+        raise SappError(f"{target}: cannot write ({error.strerror}); free some space or choose another root") from None
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
-    minari_files.make_namespaces(identity, base)
+        aside.close()
     return target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import secrets
@@ -16,6 +17,7 @@ _SUFFIX = ".tmp"
 _LEFTOVERS = (f".*{_SUFFIX}", ".tmp??????")
 """Names of half-written files and folders: ours, and those that safetensors writes aside of its own accord."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_TRIES = 5
 HEAD = 4096
 """How much of a file's beginning, and of its end, says what it is."""
 
@@ -99,6 +101,14 @@ def check_replaceable(path: Path, is_ours: Callable[[bytes], bool], what: str, f
         raise SappError(f"{path}: is there already and is not {what}; name another file, or add --force to replace it")
 
 
+def in_home(text: str | Path) -> Path:
+    """A path whose ``~`` stands for the home folder."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise SappError(f"{text}: this account has no home folder; set HOME, or name a folder without ~") from None
+
+
 def no_links(path: str, flags: int) -> int:
     """An ``opener`` that follows no link: what is written goes where the name says."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
@@ -107,10 +117,8 @@ def no_links(path: str, flags: int) -> int:
 @contextlib.contextmanager
 def _held_new(path: Path) -> Iterator[Path]:
     """A new file of ours beside ``path``, held by a lock that dies with this process, so that others leave it alone."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
-    descriptor = os.open(temporary, _NEW, 0o666)
+    descriptor, temporary = _new(path, lambda name: os.open(name, _NEW, 0o666))
     try:
-        _lock(descriptor)
         yield temporary
     finally:
         with contextlib.suppress(OSError):
@@ -118,18 +126,67 @@ def _held_new(path: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
+class FolderAside:
+    """A new folder beside the one that is to be, held like a file that is being written.
+
+    What an earlier process that was killed left of the same folder is deleted first.
+
+    Args:
+        folder: that is to be; those above it are made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _remove_own_leftovers(folder)
+        self._descriptor, self.path = _new(folder, _make_folder)
+
+    def close(self) -> None:
+        """Let it go: it has its name, or is deleted."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor = -1
+
+
+def _make_folder(name: Path) -> int:
+    name.mkdir()
+    if os.name == "nt":  # opens no folders, and locks none
+        return -1
+    try:
+        return os.open(name, os.O_RDONLY)
+    except OSError:
+        name.rmdir()
+        raise
+
+
+def _new(path: Path, make: Callable[[Path], int]) -> tuple[int, Path]:
+    """Something new beside ``path``, locked; another process may delete it before it is, and then it is made again."""
+    for attempt in itertools.count():
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
+        descriptor = make(temporary)
+        held = descriptor >= 0 and _lock(descriptor)
+        if os.path.lexists(temporary) and (held or descriptor < 0 or attempt >= _TRIES):  # some disks have no locks
+            return descriptor, temporary
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+            temporary.unlink(missing_ok=True)
+    raise AssertionError("counting has no end")
+
+
 def _remove_own_leftovers(path: Path) -> None:
-    """Delete temporary files of ``path`` whose process is gone."""
+    """Delete temporary files and folders of ``path`` whose process is gone."""
     pattern = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{16}" + re.escape(_SUFFIX))
     with contextlib.suppress(OSError), os.scandir(path.parent) as found:
         for name in [each.name for each in found if each.name.endswith(_SUFFIX)]:
             if not pattern.fullmatch(name):
                 continue
             with contextlib.suppress(OSError):
-                descriptor = os.open(path.with_name(name), os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+                left = path.with_name(name)
+                folder = left.is_dir()
+                descriptor = os.open(left, (os.O_RDONLY if folder else os.O_RDWR) | getattr(os, "O_NOFOLLOW", 0))
                 try:
                     if _lock(descriptor):
-                        path.with_name(name).unlink(missing_ok=True)
+                        shutil.rmtree(left) if folder else left.unlink(missing_ok=True)
                 finally:
                     os.close(descriptor)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sapp.core.errors import SappError, printable
 from sapp.core.extras import require
-from sapp.core.files import write_aside
+from sapp.core.figures import check_figure, write_figure
 from sapp.data.dataset import Dataset
 from sapp.data.frames import FrameDataset
 from sapp.data.ledger import Ledger
@@ -264,11 +264,6 @@ def _print_dimensions(summary: Summary, console: Console) -> None:
     console.print(dimensions)
 
 
-def is_figure(content: bytes) -> bool:
-    """Whether a file's beginning or end is that of a figure drawn by matplotlib."""
-    return content.startswith((b"\x89PNG", b"<?xml", b"%PDF")) and b"atplotlib" in content
-
-
 def plot_summary(dataset: Dataset | FrameDataset, path: str | Path) -> Path:
     """Draw returns, lengths and the ranges of observations and actions; the format follows the ending of the path.
 
@@ -281,11 +276,9 @@ def plot_summary(dataset: Dataset | FrameDataset, path: str | Path) -> Path:
     from matplotlib.figure import Figure
 
     path = Path(path)
-    kind = path.suffix.lower().lstrip(".")
+    check_figure(path, force=True)
     figure = Figure(figsize=(11, 7.5), layout="constrained")
-    # A canvas of its own: pyplot would pick a back end and keep global state.
-    if kind not in FigureCanvasAgg(figure).get_supported_filetypes():
-        raise SappError(f"{path}: pictures cannot be written as {path.suffix!r}; end the name in .png, .svg or .pdf")
+    FigureCanvasAgg(figure)  # of its own: pyplot would pick a back end and keep global state
     figure.suptitle(
         f"{dataset.name}: {_count(dataset.size, 'transition')}, {_count(dataset.num_episodes, 'episode')} "
         f"({dataset.terminal.sum():,} terminal, {dataset.timeout.sum():,} timed out)",
@@ -302,7 +295,7 @@ def plot_summary(dataset: Dataset | FrameDataset, path: str | Path) -> Path:
         _bars(axes[1, 1], _choices(dataset))
     else:
         _spans(axes[1, 1], dataset.action, "Actions", "C1", dataset.action_low, dataset.action_high)
-    write_aside(path, lambda aside: figure.savefig(aside, format=kind, dpi=150))
+    write_figure(figure, path)
     return path
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sapp.core.errors import SappError
+from sapp.core.files import in_home
 from sapp.core.registry import Registry, resolve
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Request:
     @property
     def path(self) -> Path:
         """The text as a path."""
-        return Path(self.text).expanduser()
+        return in_home(self.text)
 
     def ends_in(self, *endings: str) -> bool:
         """Whether the source is a path with one of these endings, in any case."""

@@ -89,9 +89,14 @@ def check_step(path: Path, step: int) -> None:
 
 
 def _check_there(path: Path) -> None:
-    """Say that there is no checkpoint, where that is why it cannot be read."""
-    if not path.is_file():
+    """Say that there is no checkpoint, or that it may not be read, where that is why it cannot be."""
+    try:
+        with path.open("rb"):
+            pass
+    except FileNotFoundError:
         raise NoCheckpoint(f"{path}: no such checkpoint") from None
+    except OSError as error:
+        raise SappError(f"{path}: cannot read ({error.strerror}); make it readable") from None
 
 
 def load(path: Path, like: T) -> T:

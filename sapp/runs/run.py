@@ -14,6 +14,7 @@ import numpy as np
 
 from sapp.algorithms import Algorithm
 from sapp.algorithms.values import critic_values
+from sapp.core.backend_choice import unusable_backend
 from sapp.core.decode import check_fits
 from sapp.core.errors import SappError, one_line
 from sapp.core.files import write_text
@@ -153,6 +154,8 @@ class Run:
         try:
             return [jax.eval_shape(group.init) for group in self.groups]
         except _UNMAKEABLE as error:
+            if backend := unusable_backend():
+                raise SappError(backend) from None
             raise SappError(
                 f"{self.path / CONFIG}: what it describes cannot be made ({one_line(error)}); restore it or train again"
             ) from None

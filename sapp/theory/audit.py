@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 from sapp.core.errors import SappError
 from sapp.core.extras import require
+from sapp.core.figures import check_figure, write_figure
 from sapp.tabular.divergence import DIVERGENCES, divergence
 from sapp.theory.families import DELTA, FAMILIES, REDRAWN, Instances, instances
 from sapp.theory.statements import STATEMENTS, Case, Outcome, Statement, statement
@@ -287,8 +288,7 @@ def plot(result: Audit, path: str | Path) -> Path:
     from matplotlib.figure import Figure
 
     path = Path(path)
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise SappError(f"{path.name}: a figure is written as .png, .svg or .pdf")
+    check_figure(path, force=True)
     rows = result.rows()[::-1]
     figure = Figure(figsize=(9, 0.34 * len(rows) + 1.2), layout="constrained")
     axes = figure.subplots()
@@ -308,7 +308,7 @@ def plot(result: Audit, path: str | Path) -> Path:
         axes.spines[side].set_visible(False)
     axes.tick_params(left=False)
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    figure.savefig(path, dpi=150)
+    write_figure(figure, path)
     return path
 
 

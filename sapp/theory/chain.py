@@ -31,6 +31,7 @@ from sapp.tabular.mdp import FiniteMDP, Floats
 from sapp.tabular.occupancy import unnormalised_occupancy
 
 LEFT, RIGHT = 0, 1
+_LONGEST = 1_000
 SPREADS = {"none": "no pessimism", "pp": "PP", "w": "SA-PP, w", "sqrt-w": "SA-PP, √w"}
 """Ways to spread pessimism, with their labels."""
 
@@ -52,6 +53,8 @@ class Setting:
     def __post_init__(self) -> None:
         if self.arm < 1:
             raise SappError(f"arm is {self.arm}: it needs at least one state")
+        if self.arm > _LONGEST:
+            raise SappError(f"arm is {self.arm}: at most {_LONGEST:,} states are solved exactly")
         if self.left < 1 or self.right < 1:
             raise SappError(f"left is {self.left} and right {self.right}: the log needs a trajectory to each side")
         if not (0 <= self.left_reward <= 1 and 0 <= self.right_reward <= 1):

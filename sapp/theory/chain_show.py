@@ -10,6 +10,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.extras import require
+from sapp.core.figures import write_figure
 from sapp.tabular.divergence import BOUNDED
 from sapp.theory.chain import SPREADS, Chain, Sweep, chain, sweep
 from sapp.theory.chain_tuned import METHODS, tuned_chain
@@ -166,7 +167,7 @@ def plot_chain(
         axes.grid(axis="y", alpha=0.2)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False, fontsize=8.5)
-    figure.savefig(Path(path), dpi=150)
+    write_figure(figure, Path(path))
 
 
 def _tex(name: str) -> str:

@@ -53,6 +53,8 @@ def planned(
         raise SappError("nothing to train: give at least one algorithm and one dataset")
     _check_known(named, sources)
     datasets: list[AnyDataset] = [source() if callable(source) else load(source) for source in sources]
+    if eval_max_steps is not None and not any(isinstance(dataset, FrameDataset) for dataset in datasets):
+        raise SappError("eval_max_steps cuts episodes of games, and no dataset is of frames; leave it out")
     members = _members(named, datasets, which, only)
     if phases is None:
         learns = any(member.algorithm.weights.learns for member in members)

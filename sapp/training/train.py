@@ -97,6 +97,8 @@ def train(
         eval_episodes=eval_episodes, eval_seed=eval_seed, eval_max_steps=eval_max_steps, log_every=log_every,
         checkpoint_every=checkpoint_every, keep=keep,
     )  # fmt: skip
+    if stream and not any(isinstance(dataset, FrameDataset) for dataset in datasets):
+        raise SappError("stream leaves frames on the host, and no dataset is of frames; leave it out")
     source = start_from if isinstance(start_from, folders.Run) or start_from is None else Run(start_from)
     forked = None if source is None else fork(plan, source, [spec(dataset) for dataset in datasets])
     check_hooks(hooks, plan)

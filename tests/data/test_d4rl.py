@@ -237,6 +237,7 @@ def test_download_by_name_then_from_the_cache(published: tuple[str, type[Handler
         ("hash", ["SHA-256", "instead of"]),
         ("short", ["bytes instead of"]),
         ("dropped", ["bytes instead of"]),
+        ("endless", ["bytes instead of"]),
         ("absent", ["404"]),
         ("refused", ["download failed"]),
         ("scheme", ["http or https"]),
@@ -250,6 +251,8 @@ def test_bad_downloads_leave_nothing(published: tuple[str, type[Handler], Path],
         handler.body = handler.body[:-10]
     elif change == "dropped":
         handler.promise, handler.body = len(handler.body), handler.body[:1000]
+    elif change == "endless":
+        handler.body = handler.body + bytes(1 << 24)
     elif change == "absent":
         address += "/absent"
     elif change == "refused":

@@ -8,6 +8,7 @@ from frame_logs import make_log, resident_bytes
 
 import sapp
 from sapp.core.errors import SappError
+from sapp.core.files import FolderAside
 from sapp.data.loaders.frame_files import FrameWriter, load_frames, save_frames
 
 LENGTHS, ENDS = [6, 1, 3, 2], [True, True, False, False]
@@ -89,6 +90,33 @@ def test_broken_folders_are_named(tmp_path):
     meta.write_text(json.dumps(kept))
     with pytest.raises(SappError, match=r"rows\.npz: cannot be read as npz"):
         load_frames(tmp_path / "log")
+
+
+def test_changed_frames_are_noticed_whatever_the_folder_says_of_them(tmp_path):
+    data = make_log(LENGTHS, ENDS)
+    save_frames(data, tmp_path / "log")
+    assert load_frames(tmp_path / "log").fingerprint == data.fingerprint
+    frames = tmp_path / "log" / "frames.npy"
+    content = bytearray(frames.read_bytes())
+    content[-1] ^= 1
+    frames.write_bytes(content)
+    assert json.loads((tmp_path / "log" / "frames.json").read_text())["fingerprint"] == data.fingerprint
+    assert load_frames(tmp_path / "log").fingerprint != data.fingerprint
+
+
+def test_what_a_killed_conversion_left_is_removed_by_the_next_and_one_under_way_is_not(tmp_path):
+    data = make_log(LENGTHS, ENDS)
+    left = tmp_path / f".log.{'0' * 16}.tmp"
+    left.mkdir()
+    (left / "frames.npy").write_bytes(b"half")
+    other = tmp_path / f".other.{'0' * 16}.tmp"
+    other.mkdir()
+    held = FolderAside(tmp_path / "log")
+    assert not left.exists()
+    save_frames(data, tmp_path / "log")
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([held.path.name, other.name, "log"])
+    held.close()
+    assert not held.path.exists()
 
 
 def test_writing_holds_no_frames_in_memory(tmp_path):

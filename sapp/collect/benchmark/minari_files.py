@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sapp.collect.benchmark.hdf5_file import new_hdf5
 from sapp.core.errors import SappError, one_line
 from sapp.core.extras import DISTRIBUTION
 from sapp.core.files import write_text
@@ -36,27 +36,25 @@ def write(folder: Path, identity: str, parts: Iterable[Dataset], ours: Mapping[s
     """Write datasets of one environment, one after the other, as one Minari dataset; returns the bytes written.
 
     Args:
-        folder: that must not exist; it is filled and nothing outside it is touched.
+        folder: that must not exist, or be empty; it is filled and nothing outside it is touched.
         identity: the Minari id.
         parts: at least one; a part's name becomes the episode attribute "policy".
         ours: JSON that says how the data came about.
         description: one or two sentences.
     """
-    import h5py
-
     inside = folder / "data"
     inside.mkdir(parents=True)
     episodes = steps = 0
     head: Dataset | None = None
     try:
-        # the latest layout of HDF5 is a third smaller with many small groups
-        with h5py.File(inside / DATA, "w", libver="latest") as file:
+        with new_hdf5(inside / DATA) as (file, check):
             writer = _Writer()
             for part in parts:
                 head = head or part
                 for begin, end in zip(part.episode_starts.tolist(), (part.episode_ends + 1).tolist(), strict=True):
                     writer.episode(file, part, begin, end, episodes)
                     episodes += 1
+                    check()
                 steps += len(part)
     except (OSError, RuntimeError) as error:  # RuntimeError: how HDF5 reports a full disk when it closes
         raise SappError(
@@ -66,8 +64,6 @@ def write(folder: Path, identity: str, parts: Iterable[Dataset], ours: Mapping[s
         raise SappError(f"{identity}: nothing to write")
     size = (inside / DATA).stat().st_size
     write_text(inside / METADATA, json.dumps(_metadata(identity, head, episodes, steps, size, ours, description)))
-    with open(inside / DATA, "rb") as handle:
-        os.fsync(handle.fileno())
     return size
 
 

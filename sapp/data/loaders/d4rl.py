@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 
 from sapp.core.errors import SappError, did_you_mean, one_line
-from sapp.core.files import write_aside
+from sapp.core.files import in_home, write_aside
 from sapp.data.columns import Given, given_columns
 from sapp.data.d4rl_families import d4rl_family
 from sapp.data.dataset import Dataset
@@ -93,7 +93,7 @@ def is_name(text: str) -> bool:
 
 def dataset_folder() -> Path:
     """Return D4RL's cache folder: $D4RL_DATASET_DIR, or ~/.d4rl/datasets."""
-    return Path(os.environ.get("D4RL_DATASET_DIR") or "~/.d4rl/datasets").expanduser()
+    return in_home(os.environ.get("D4RL_DATASET_DIR") or "~/.d4rl/datasets")
 
 
 def load_d4rl(

@@ -120,7 +120,8 @@ class ShardWriter:
             self.flush()
         try:
             if self._file is None:
-                self._file = self._aside.open("wb")
+                self._aside.unlink(missing_ok=True)
+                self._file = self._aside.open("xb")  # as new, through no link
                 self._file.write(_head(0, self.frame_shape))
             for member in members:
                 self._file.write(member)

@@ -6,8 +6,6 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
-import shutil
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.core.files import sync
+from sapp.core.files import FolderAside, sync
 from sapp.data.frames import _BLOCK, FrameDataset, finish
 from sapp.data.loaders.files import readable
 from sapp.data.loaders.limits import check_npz
@@ -82,10 +80,11 @@ class FrameWriter:
         }
         if self.folder.is_file() or (self.folder.is_dir() and any(self.folder.iterdir())):
             raise SappError(f"{self.folder}: is already there; give a folder that does not exist yet")
-        self._aside = self.folder.with_name(f".{self.folder.name}.{secrets.token_hex(8)}.tmp")
         self._file: BinaryIO | None = None
+        self._held: FolderAside | None = None
         with self._telling():
-            self._aside.mkdir(parents=True)
+            self._held = FolderAside(self.folder)
+            self._aside = self._held.path
             self._file = (self._aside / FRAMES).open("wb")
             self._header_bytes = self._header()
 
@@ -140,13 +139,15 @@ class FrameWriter:
                 self.folder.rmdir()
             os.replace(self._aside, self.folder)
             sync(self.folder.parent)
+        self.abandon()
         return load_frames(self.folder)
 
     def abandon(self) -> None:
         """Delete what was written so far."""
         if self._file is not None:
             self._file.close()
-        shutil.rmtree(self._aside, ignore_errors=True)
+        if self._held is not None:
+            self._held.close()
 
     def __enter__(self) -> FrameWriter:
         return self

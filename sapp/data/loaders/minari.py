@@ -16,6 +16,7 @@ import numpy as np
 
 from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.extras import require
+from sapp.core.files import in_home
 from sapp.data.dataset import Dataset
 from sapp.data.environment_names import register_robotics
 from sapp.data.frames import FrameDataset
@@ -33,7 +34,7 @@ OURS = "sapp"
 
 def minari_folder() -> Path:
     """Return where Minari keeps datasets: $MINARI_DATASETS_PATH, or ~/.minari/datasets."""
-    return Path(os.environ.get("MINARI_DATASETS_PATH") or "~/.minari/datasets").expanduser()
+    return in_home(os.environ.get("MINARI_DATASETS_PATH") or "~/.minari/datasets")
 
 
 def is_local(identity: str) -> bool:
@@ -58,7 +59,7 @@ def load_minari(source: str | Path, **options: Unpack[Options]) -> Dataset | Fra
     """
     identity = str(source).removeprefix("minari:")
     minari = require("minari", "a Minari dataset")
-    folder = Path(identity).expanduser()
+    folder = in_home(identity)
     if not _is_dataset(folder):
         folder = minari_folder() / identity
         if not _is_dataset(folder):
