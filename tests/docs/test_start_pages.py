@@ -11,6 +11,7 @@ import pytest
 import sapp
 from sapp.cli.main import main
 
+pytestmark = pytest.mark.slow
 DOCS = Path(__file__).parents[2] / "docs"
 
 
