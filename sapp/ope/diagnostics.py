@@ -13,6 +13,7 @@ from sapp.ope.doubly_robust import Values, dice_of_bags, fqe_of_bags
 from sapp.ope.estimators import Fitted
 from sapp.ope.fqe import SLACK, value_bounds
 
+
 class Verdict(StrEnum):
     """Whether to act on an estimate."""
 

@@ -161,7 +161,7 @@ def judge(
     spread = float(np.ptp(np.quantile(own, (0.05, 0.95))))
     rewards = float(data.reward.min()), float(data.reward.max())
     values = {name: widened(each, EXACT if fitted.settings.exact else NETWORKS) for name, each in values.items()}
-    # where all episodes return the same, their spread is no yardstick; single rewards (of a goal, a fall) are none, either
+    # where all episodes return the same, their spread is no yardstick; single rewards (a goal, a fall) are none, either
     usual = float(np.ptp(np.quantile(data.reward, (0.01, 0.99))))
     diagnoses = diagnose(fitted, values, share, rewards, max(spread, SHARE * usual), limits)
     error = 1.96 * float(own.std(ddof=1)) / len(own) ** 0.5

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
+import html
 import http.server
 import json
 import os
@@ -109,6 +111,16 @@ def test_every_public_name_is_documented_once(pages: dict[Path, Page]) -> None:
     api = [page for file, page in pages.items() if file.parent.name == "api"]
     found = [name for name in sapp.__all__ for page in api if f"sapp.{name}" in page.anchors]
     assert sorted(found) == sorted(set(sapp.__all__) - {"__version__"})
+
+
+def test_a_class_shows_what_it_takes(site: Path) -> None:
+    """Its fields with their defaults, those of its bases first; what is said of the class once is no argument."""
+    text = re.sub(r"<[^>]+>", "", (site / "api" / "algorithms.html").read_text(encoding="utf-8"))
+    (shown,) = re.findall(r"(?s)\nTD3BC\((.*?)\n\)", html.unescape(text))
+    fields = {field.name: field for field in dataclasses.fields(sapp.TD3BC)}
+    assert re.findall(r"(?m)^    (\w+):", shown) == list(fields)
+    assert f"alpha: float = {sapp.TD3BC().alpha}" in shown
+    assert "hidden: tuple[int, ...] = (256, 256)" in shown
 
 
 def test_a_notebook_is_a_page_with_its_pictures(site: Path, pages: dict[Path, Page]) -> None:
