@@ -155,7 +155,7 @@ def plot_chain(
     e.set(title="estimated value of the uniform policy at $s_0$")
     rows = tuned_chain(SHOWN)[::-1]
     f.barh([METHODS[row.method] for row in rows], [row.loss for row in rows], color="#7f8fa6")
-    f.set(title="true value lost, each at its best α (outwards)")
+    f.set(title="true value lost, at the best α")
     for axes in (d, e):
         axes.axvline(left / (left + right), color="#1f1f1f", lw=0.7, alpha=0.4)
         axes.set_xlabel("share of the trajectories that go left")
