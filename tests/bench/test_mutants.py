@@ -158,3 +158,10 @@ def test_the_faults_of_this_project_fit_its_code(mutants: ModuleType) -> None:
     assert len({mutant.area for mutant in found}) >= 10
     with pytest.raises(mutants.Unfit, match="no such area or fault"):
         mutants.chosen(found, ["nonsense"])
+
+
+def test_the_page_shows_the_committed_rows(mutants: ModuleType) -> None:
+    rows = mutants.read_csv(BENCH / "rows" / "mutants.csv")
+    assert mutants.figures(rows) in (BENCH / "README.md").read_text(encoding="utf-8")
+    assert mutants.share(rows) >= mutants.BAR
+    assert {row["name"] for row in rows} == {mutant.name for mutant in mutants.read_table(mutants.TABLE)}
