@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,7 @@ from sapp.hooks import CSVLog, EarlyStop, HubPush, KeepBest, MLflow, TensorBoard
 from sapp.hooks.keep_best import best_folder
 from sapp.runs.hooks import Hook, Moment
 from sapp.runs.run import Run as Folder
+from sapp.training import loop
 
 Train = Callable[..., sapp.Run]
 
@@ -101,6 +103,46 @@ def test_it_stops_early_keeps_the_best_and_goes_on_to_the_same_bits(train: Train
     assert kept.step == 10 * (best + 1) < stopped.step
     assert kept.evaluate(episodes=2)[0].returns.mean() == pytest.approx(returns[best], rel=1e-5)
     assert same_run(sapp.resume(stopped.path, progress=False), plain)
+
+
+def test_beside_training_in_a_thread_calls_never_overlap_and_keep_their_order(
+    train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on an accelerator, where evaluations and checkpoints happen in the background."""
+
+    class Watch(Hook):
+        def __init__(self) -> None:
+            self.calls: list[tuple[str, int]] = []
+            self.busy, self.threads = False, set[int]()
+
+        def note(self, what: str, at: Moment) -> None:
+            assert not self.busy
+            self.busy = True
+            time.sleep(0.01)
+            self.calls.append((what, at.step))
+            self.threads.add(threading.get_ident())
+            self.busy = False
+
+        def on_log(self, at: Moment) -> None:
+            self.note("log", at)
+
+        def on_evaluate(self, at: Moment) -> None:
+            self.note("evaluate", at)
+
+        def on_checkpoint(self, at: Moment) -> None:
+            self.note("checkpoint", at)
+
+    monkeypatch.setattr(loop, "host_is_free", lambda: True)
+    watch = Watch()
+    run = train("threaded", watch, KeepBest())
+    steps = list(range(10, 81, 10))
+    assert [step for what, step in watch.calls if what == "log"] == steps
+    assert [call for call in watch.calls if call[0] != "log"] == [
+        (what, step) for step in steps for what in ("evaluate", "checkpoint")
+    ]
+    assert len(watch.threads) == 2
+    best = max(run.evaluations(), key=lambda row: float(row["return_mean"]))
+    assert sapp.Run(run.path / "best").step == int(best["step"])
 
 
 def test_each_member_has_its_own_best(train: Train) -> None:
