@@ -347,13 +347,15 @@ def _record_given(
 ) -> None:
     """``sapp.collect.given_vectors.record(environment, policy, ...)`` per environment and seed, to a file or Minari."""
     from sapp.collect.given_vectors import record
-    from sapp.collect.minari_export import save_minari
+    from sapp.collect.minari_export import check_identity, save_minari
     from sapp.data import save_npz
     from sapp.data.loaders.arrays import check_target
     from sapp.runs.folders import new_folder
 
     if minari is not None and len(wanted) > 1:
         raise SappError("--minari names one dataset: give one environment and one seed")
+    if minari is not None:
+        check_identity(minari)
     options["epsilon"] = options["epsilon"] or 0.0
     for _, _, folder in wanted:
         if folder is not None:

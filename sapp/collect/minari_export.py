@@ -11,7 +11,18 @@ from sapp.core.files import FolderAside, in_home, sync
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.minari import minari_folder
 
-_IDENTITY = re.compile(r"([\w-]+/)*[\w-]+-v\d+")
+_IDENTITY = re.compile(r"(?!./[^/]*$)([\w-]+/)*[\w-]+-v\d+")
+"""As Minari reads ids: a namespace has two characters or more."""
+
+
+def check_identity(identity: str, root: Path | None = None) -> Path:
+    """Where a new dataset of this id will be; refused where there cannot be one. Better before it is recorded."""
+    if _IDENTITY.fullmatch(identity) is None:
+        raise SappError(f"{identity!r} is no Minari id: give one such as cartpole/random-v0")
+    target = minari_files.folder_of(identity, root or minari_folder())
+    if target.exists():
+        raise SappError(f"{target}: exists already; remove it, or choose the next version of the id")
+    return target
 
 
 def save_minari(dataset: Dataset, identity: str, *, description: str = "", root: str | Path | None = None) -> Path:
@@ -32,14 +43,10 @@ def save_minari(dataset: Dataset, identity: str, *, description: str = "", root:
         >>> sapp.save_minari(behaviour_dataset(episodes=3), "point/behaviour-v0", root="minari").name
         'behaviour-v0'
     """
-    if _IDENTITY.fullmatch(identity) is None:
-        raise SappError(f"{identity!r} is no Minari id: give one such as cartpole/random-v0")
+    base = in_home(root) if root is not None else minari_folder()
+    target = check_identity(identity, base)
     if dataset.observation_offset is not None:
         raise SappError(f"{dataset.name}: its observations are standardised; write the data as they were logged")
-    base = in_home(root) if root is not None else minari_folder()
-    target = minari_files.folder_of(identity, base)
-    if target.exists():
-        raise SappError(f"{target}: exists already; remove it, or choose the next version of the id")
     ours = {key: getattr(dataset, key) for key in ("environment", "physics", "provenance")}
     try:
         aside = FolderAside(target)

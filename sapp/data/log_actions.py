@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sapp.core.decode import shown
 from sapp.core.errors import SappError
 from sapp.data.array_checks import ACTION_SLACK
 from sapp.data.columns import Columns
@@ -50,6 +51,8 @@ def read_actions(table: Table, mapping: Columns, ledger: Ledger, bounded: bool) 
     name = columns[0]
     if words or mapping.action_labels is not None:
         values, labels = _in_words(table, name, mapping.action_labels)
+        if not asked:
+            _check_words(labels, name, table.where)
         if mapping.action_labels is None:
             told = ", ".join(f"{label} = {number}" for number, label in enumerate(labels[:10]))
             ledger.say(Kind.READ, f"actions in words were numbered: {told}{' …' if len(labels) > 10 else ''}")
@@ -73,7 +76,32 @@ def read_actions(table: Table, mapping: Columns, ledger: Ledger, bounded: bool) 
 
 
 def _in_words(table: Table, name: str, labels: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
-    return labels_of(table.column(name).tolist(), labels, name, table.where)
+    found = table.column(name)
+    if found.ndim > 1:
+        if found.size != len(found):
+            raise SappError(f"{table.where}: column {name!r} holds several texts in a row; give one column for each")
+        found = found.reshape(-1)
+    return labels_of(found.tolist(), labels, name, table.where)
+
+
+def _check_words(labels: Sequence[str], name: str, where: str) -> None:
+    """Refuse a stray word among numbers, and nothing at all, as names of actions that nobody asked for."""
+    amounts = [label for label in labels if _is_amount(label)]
+    words = [label for label in labels if not _is_amount(label)]
+    if amounts or not all(words):
+        found = f"{shown(words[0])} among numbers such as {amounts[0]}" if amounts else "empty text"
+        raise SappError(
+            f"{where}: column {name!r} holds {found}; correct the log, or give action_kind = 'discrete' if these are "
+            "names of actions"
+        )
+
+
+def _is_amount(label: str) -> bool:
+    """Whether a label reads as a number that is not whole."""
+    try:
+        return not float(label).is_integer()
+    except ValueError:
+        return False
 
 
 def _combined(table: Table, columns: Sequence[str], mapping: Columns, ledger: Ledger, asked: bool) -> Actions:

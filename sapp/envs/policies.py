@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, Protocol
 from zipfile import BadZipFile
 
@@ -201,7 +202,7 @@ def load_policy(path: str | Path) -> TanhGaussianPolicy:
         check_npz(path)
         with np.load(path, allow_pickle=False) as file:
             return policy_from_arrays(path, {key: file[key] for key in file.files})
-    except (ValueError, OSError, BadZipFile) as error:
+    except (ValueError, OSError, EOFError, BadZipFile, TokenError) as error:
         raise SappError(f"{path}: not a readable npz policy ({error}); save it with numpy.savez") from error
 
 

@@ -67,6 +67,7 @@ class Store:
         self.path = Path(path)
         if not create and not self.path.is_file():
             raise SappError(f"{self.path}: no results store there; make one with 'sapp experiment'")
+        self._db: Any = None
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if create and not self.path.exists():
@@ -83,7 +84,8 @@ class Store:
                 raise SappError(f"{self.path}: store format {version}, this version reads {FORMAT}; name another file")
             self._check_tables(found)
         except SappError:
-            self._db.close()
+            if self._db is not None:
+                self._db.close()
             raise
         except (sqlite3.Error, OSError, OverflowError) as error:
             raise SappError(

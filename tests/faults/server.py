@@ -134,6 +134,9 @@ def _child(request: dict[str, Any], command: Any, number: int, gate: int, librar
     except BaseException as error:
         if isinstance(error, SystemExit):
             code = int(error.code or 0)
+        elif type(error).__name__ == "SappError":
+            print(f"sapp: error: {error}", file=sys.stderr)
+            code = 2
         else:
             traceback.print_exc()
             code = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import re
+import tokenize
 import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -24,7 +25,7 @@ META = "sapp.json"
 """What sapp writes beside a log: name, environment, actions, how it was made."""
 
 _PIECE = 1 << 18
-_BROKEN = (OSError, EOFError, ValueError, zlib.error)
+_BROKEN = (tokenize.TokenError, OSError, EOFError, ValueError, zlib.error)
 
 
 def logs_folder(folder: Path) -> Path:

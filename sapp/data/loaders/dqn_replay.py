@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sapp.core.decode import check_fits
 from sapp.core.errors import SappError, one_line
 from sapp.data.field_names import MEANINGS
 from sapp.data.frames import FrameDataset
@@ -375,9 +376,17 @@ def _meta(folder: Path) -> dict[str, Any]:
         meta = json.loads(path.read_text())
         if meta["format"] != "sapp dqn-replay":
             raise ValueError("of another format")
+        for key, hint in _MADE.items():
+            check_fits(meta.get(key), hint | None, f"{path}: {key!r}")
         return dict(meta)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise SappError(f"{path}: is damaged ({one_line(error)}); delete it and give num_actions") from None
+
+
+_MADE: dict[str, Any] = {
+    "name": str, "environment": str, "num_actions": int, "stack": int, "padded": bool, "action_labels": list[str],
+    "provenance": dict[str, Any],
+}  # fmt: skip
 
 
 def _quota(root: Path, fraction: float | None, per_shard: int | None, take: str) -> float | int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import tokenize
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
@@ -58,9 +59,10 @@ def provenance(path: Path, loader: str) -> dict[str, Any]:
 
 def readable(path: Path, kind: str, read: Callable[[], T], errors: tuple[type[BaseException], ...]) -> T:
     """Call ``read``; turn the errors of a library into one line that names the file."""
+    caught: tuple[type[BaseException], ...] = (*errors, tokenize.TokenError)  # the last: NumPy, of a damaged header
     try:
         return read()
-    except errors as error:
+    except caught as error:
         raise SappError(
             f"{path}: cannot be read as {kind} ({one_line(error)}); it is damaged or of another kind, get it again"
         ) from None

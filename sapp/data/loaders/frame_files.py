@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from sapp.core.decode import check_fits
 from sapp.core.errors import SappError
 from sapp.core.files import FolderAside, sync
 from sapp.data.frames import _BLOCK, FrameDataset, finish
@@ -25,6 +26,10 @@ META, FRAMES, ROWS = "frames.json", "frames.npy", "rows.npz"
 """The three files of a folder: what it is; the frames, a plain uint8 .npy; action, reward, terminal and timeout."""
 
 _FORMAT = "sapp frames"
+_META: dict[str, Any] = {
+    "num_actions": int, "stack": int, "name": str, "environment": str | None, "provenance": dict[str, Any], "rows": int,
+    "action_labels": list[str] | None,
+}  # fmt: skip
 _SMALL = {"action": np.int32, "reward": np.float32, "terminal": np.bool_, "timeout": np.bool_}
 
 
@@ -229,6 +234,10 @@ def load_frames(
     meta = readable(folder / META, "JSON", lambda: json.loads((folder / META).read_text()), errors)
     if not isinstance(meta, dict) or meta.get("format") != _FORMAT or meta.get("version") != 1:
         raise SappError(f"{folder / META}: is not what sapp writes, or of a newer version; write the folder again")
+    for key, hint in _META.items():
+        if key not in meta:
+            raise SappError(f"{folder / META}: {key!r} is missing; write the folder again")
+        check_fits(meta[key], hint, f"{folder / META}: {key!r}")
     small = readable(folder / ROWS, "npz", lambda: _small(folder / ROWS), errors)
     frames = readable(
         folder / FRAMES, "npy", lambda: np.load(folder / FRAMES, mmap_mode=None if memory else "r"), errors
@@ -236,19 +245,16 @@ def load_frames(
     for key, value in {"frames": frames, **small}.items():
         if len(value) != meta.get("rows"):
             raise SappError(f"{folder}: {key} has {len(value)} rows, {META} says {meta.get('rows')}; write it again")
-    try:
-        return FrameDataset(
-            frames,
-            **small,
-            num_actions=meta["num_actions"],
-            stack=meta["stack"],
-            name=name or meta["name"],
-            environment=environment or meta["environment"],
-            provenance=meta["provenance"],
-            action_labels=None if meta["action_labels"] is None else tuple(meta["action_labels"]),
-        )
-    except KeyError as error:
-        raise SappError(f"{folder / META}: {error} is missing; write the folder again") from None
+    return FrameDataset(
+        frames,
+        **small,
+        num_actions=meta["num_actions"],
+        stack=meta["stack"],
+        name=name or meta["name"],
+        environment=environment or meta["environment"],
+        provenance=meta["provenance"],
+        action_labels=None if meta["action_labels"] is None else tuple(meta["action_labels"]),
+    )
 
 
 def _small(path: Path) -> dict[str, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import tokenize
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +73,7 @@ def check_npz(path: Path) -> None:
                 if each.filename.endswith(".npy"):
                     with archive.open(each) as member:
                         _check_header(path, each, member)
-    except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, RuntimeError):
+    except (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, RuntimeError, tokenize.TokenError):
         return  # whoever reads it next says what is wrong
 
 

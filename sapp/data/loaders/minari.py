@@ -72,13 +72,13 @@ def load_minari(source: str | Path, **options: Unpack[Options]) -> Dataset | Fra
         if is_image(stored.observation_space):
             return load_images(stored, identity, given(options))
         episodes = [episode for episode in stored.iterate_episodes() if len(episode.rewards)]
+        if not episodes:
+            raise SappError(f"{identity}: no episodes in this Minari dataset; give one with at least one step")
+        return _joined(stored, identity, minari.__version__, episodes, given(options))
     except SappError:
         raise
     except Exception as error:  # whatever h5py, pyarrow or Minari make of a damaged dataset
         raise SappError(f"{identity}: Minari cannot read it ({one_line(error)}); download it again") from None
-    if not episodes:
-        raise SappError(f"{identity}: no episodes in this Minari dataset; give one with at least one step")
-    return _joined(stored, identity, minari.__version__, episodes, given(options))
 
 
 def _joined(
