@@ -19,8 +19,8 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 DOCS = "docs/"
-FOLDED = ("CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md")
-"""Files of the root that are pages."""
+FOLDED = ("CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "bench/README.md")
+"""Files outside docs/ and studies/ that are pages."""
 START = "README.md"
 """The repository's start, whose place on the site is docs/index.md."""
 LINK = re.compile(r"(!?\[(?:[^\]\[]|\[[^\]]*\])*\]\()([^)\s]+)(\))")
