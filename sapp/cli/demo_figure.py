@@ -49,7 +49,7 @@ def draw(world: World, exact: Regrets, learned: Regrets, path: Path) -> Path:
     tallest = max(uneven.get_ylim()[1], even.get_ylim()[1])
     for axis in (uneven, even):
         axis.set_ylim(0, tallest)
-    uneven.legend(frameon=False, loc="upper left")
+    even.legend(frameon=False, loc="upper left")
     write_figure(figure, path)
     return path
 

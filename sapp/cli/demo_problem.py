@@ -27,7 +27,6 @@ CASES: Mapping[str, Setting] = {
 }
 """Rewards are of the size that the networks' Huber loss squares."""
 
-TITLES = {UNEVEN: "Uneven coverage", EVEN: "Even coverage"}
 VARIANTS = ("CQL", "SA-CQL", "shuffled")
 
 ALPHAS: Mapping[str, Mapping[str, float]] = {

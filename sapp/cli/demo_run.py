@@ -14,7 +14,6 @@ from sapp.cli.demo_problem import (
     ALPHAS,
     CASES,
     EVEN,
-    TITLES,
     UNEVEN,
     VARIANTS,
     Sizes,
@@ -169,11 +168,11 @@ def table(title: str, regret: Mapping[str, Mapping[str, Floats]]) -> Any:
     """Regret of every variant in both cases, and its difference from CQL's."""
     from rich.table import Table
 
-    out = Table(title=title, title_justify="left")
-    out.add_column("penalty")
+    out = Table(title=f"{title}: regret", title_justify="left")
+    out.add_column("coverage:")
     for case in (UNEVEN, EVEN):
-        out.add_column(TITLES[case].lower(), justify="right")
-        out.add_column("minus CQL", justify="right")
+        out.add_column(case, justify="right", no_wrap=True)
+        out.add_column("minus CQL", justify="right", no_wrap=True)
     for name in VARIANTS:
         cells = []
         for case in (UNEVEN, EVEN):

@@ -34,7 +34,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Shown, str]:
 
 def test_it_prints_both_answers_an_estimate_and_what_it_wrote(shown: tuple[Shown, str]) -> None:
     found, text = shown
-    for part in ("Solved exactly", "Learned by networks", "shuffled", "uneven coverage", "even coverage", "minus CQL"):
+    for part in ("Solved exactly", "Learned by networks", "shuffled", "coverage:", "uneven", "even", "minus CQL"):
         assert part in text
     last = text.strip().splitlines()[-4:]
     assert last[0].startswith("From the logs alone (sapp evaluate --offline): SA-CQL/uneven-0/0: ")
