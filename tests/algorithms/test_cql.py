@@ -122,7 +122,7 @@ def test_update_equals_brute_force_in_value_and_slope(batch: Batch, apart: SoftS
     """
     algorithm, key = CQL(hidden=(16, 16, 16), alpha=5.0), jax.random.PRNGKey(2)
     weights = jnp.linspace(0.1, 3.5, B) ** 2
-    new, metrics = algorithm.update(apart, batch, weights, key)
+    new, metrics = jax.jit(lambda state: algorithm.update(state, batch, weights, key))(apart)
 
     here_key, next_key, uniform_key, *_ = jax.random.split(key, 5)
     here = apart.actor(batch.observation).sample_many(here_key, N)
