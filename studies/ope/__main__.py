@@ -41,8 +41,9 @@ from sapp.ope.targets import Act, TargetPolicy, from_actor
 from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
 from sapp.tabular.tasks import HORIZON, icu_sepsis, ward
 from studies.ope.control import PROBLEMS, measure
+from studies.ope.coverage import write_page
 from studies.ope.policies import checkpoints, family, play, tilted
-from studies.ope.rows import rows_of, write_rows
+from studies.ope.rows import read, rows_of, write_rows
 from studies.ope.tables import tables
 
 
@@ -151,6 +152,11 @@ def print_tables(options: argparse.Namespace) -> None:
     """The tables of a folder's rows, as Markdown."""
     print("\n".join(table.markdown() for table in tables(options.out)))
 
+def page(options: argparse.Namespace) -> None:
+    """Write the part of the page that its rows make."""
+    write_page(options.page, read(options.out))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -199,6 +205,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     one = kinds.add_parser("tables", help="print the tables of the rows in a folder")
     one.add_argument("--out", type=Path, required=True)
     one.set_defaults(run=print_tables)
+    one = kinds.add_parser("page", help="write the page's section on coverage from rows")
+    one.add_argument("--out", type=Path, required=True)
+    one.add_argument("--page", type=Path, default=Path(__file__).with_name("README.md"))
+    one.set_defaults(run=page)
     options = parser.parse_args(arguments)
     try:
         options.run(options)

@@ -10,7 +10,10 @@ import pytest
 
 from sapp.envs.policies import TanhGaussianPolicy
 from sapp.evaluation.policy_file import actor_of
+from sapp.ope.calibration import EXACT, NETWORKS
+from sapp.ope.diagnostics import Verdict
 from studies.ope.__main__ import main
+from studies.ope.coverage import END, KINDS, START, holds, problem_of, quoted, section, smallest_factor, split
 from studies.ope.policies import FAMILY, family
 from studies.ope.rows import COLUMNS, read
 from studies.ope.tables import covered, measures, pooled
@@ -80,3 +83,40 @@ def test_the_page_has_the_tables_of_its_rows(capsys: pytest.CaptureFixture[str])
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| ") and "---" not in line]
     assert len(lines) > 60
     assert [line for line in lines if line not in page] == []
+
+
+def test_the_section_on_coverage_is_what_its_rows_make() -> None:
+    study = Path(__file__).parents[2] / "studies" / "ope"
+    rows = read(study / "rows" / "control")
+    page = (study / "README.md").read_text(encoding="utf-8")
+    assert f"{START}\n{section(rows)}\n{END}" in page
+
+
+def test_the_factors_in_use_are_those_that_other_problems_ask_for() -> None:
+    rows = read(Path(__file__).parents[2] / "studies" / "ope" / "rows" / "control")
+    networks, solved = split(rows)
+    assert smallest_factor(networks) <= NETWORKS
+    assert smallest_factor(solved) == EXACT
+    assert not {problem_of(row) for row in (*networks, *solved)} & {name for names in KINDS.values() for name in names}
+
+
+def test_trusted_intervals_of_problems_for_testing_hold_the_truth_without_slack() -> None:
+    rows = read(Path(__file__).parents[2] / "studies" / "ope" / "rows" / "control")
+    for kind, names in KINDS.items():
+        found = quoted([row for row in rows if problem_of(row) in names])
+        trusted = [holds(row, interval) for row, interval, verdict in found if verdict is Verdict.TRUSTED]
+        assert trusted, kind
+        assert np.mean(trusted) >= 0.9, kind
+    cartpole = quoted([row for row in rows if problem_of(row) == "CartPole"])
+    assert all(verdict is not Verdict.REFUSED for *_, verdict in cartpole)
+
+
+def test_a_verdict_of_rows_is_that_of_the_report(tmp_path: Path) -> None:
+    """What the page recomputes from stored measures is what the command said."""
+    main(["ward", "--exact", "--out", str(tmp_path), "--episodes", "40", "--draws", "2", "--bags", "3"])
+    rows = read(tmp_path)
+    said = {(row["policy"], row["draw"]): row["verdict"] for row in rows if row["verdict"]}
+    for row, interval, verdict in quoted(rows):
+        assert said[row["policy"], row["draw"]] == verdict
+        assert interval.low <= row["estimate"] <= interval.high
+    assert len(said) == 16
