@@ -56,7 +56,7 @@ def stretched_to_own(data: Dataset | FrameDataset) -> Dataset:
     from sapp.envs import make
 
     if not isinstance(data, Dataset):
-        raise SappError(f"{data.name}: actions of games are discrete, nothing can be stretched; leave the option out")
+        raise SappError(f"{data.name}: actions of games are discrete, so none can be stretched")
     if data.environment is None:
         raise SappError(f"{data.name}: --rescale-actions needs to know the environment; name it with --environment")
     return stretched(data, make(data.environment, physics=data.physics))

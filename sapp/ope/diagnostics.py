@@ -61,7 +61,7 @@ class Limits:
         disagreement: of FQE and DualDICE, in standard errors; beyond it, and beyond a quarter of the scale of returns,
             an estimate is doubtful.
         width: width of the interval, on the scale of returns: the spread (5 % to 95 %) of the logged episodes' own
-            discounted returns, or a tenth of the range of rewards where that is more.
+            discounted returns, or a fifth of that of returns from all logged states where that is more.
     """
 
     episodes: tuple[int, int] = (30, 4)

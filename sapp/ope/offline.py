@@ -27,8 +27,8 @@ NAMES = {
     "pdis": "per-decision importance sampling",
 }  # fmt: skip
 
-SHARE = 0.1
-"""Of the range of rewards per step: a smaller spread of returns is no yardstick for intervals."""
+SHARE = 0.2
+"""Of the spread of returns from all logged states: where those from starts differ by less, that is the yardstick."""
 
 
 @dataclass(frozen=True)
@@ -157,13 +157,23 @@ def judge(
     """Estimates, diagnoses, the logged behaviour's own normalised value, and the spread of its episodes'."""
     discount = fitted.settings.discount
     values = estimate(fitted, fitted.settings.seed)
-    own = (1 - discount) * returns_to_go(data, data.reward, discount)[data.episode_starts]
-    spread = float(np.ptp(np.quantile(own, (0.05, 0.95))))
+    to_go = (1 - discount) * returns_to_go(data, data.reward, discount)
+    own = to_go[data.episode_starts]
+    spread, scale = scales(to_go, own)
     rewards = float(data.reward.min()), float(data.reward.max())
     values = {name: widened(each, EXACT if fitted.settings.exact else NETWORKS) for name, each in values.items()}
-    # where all episodes return the same, their spread is no yardstick; single rewards (a goal, a fall) are none, either
-    usual = float(np.ptp(np.quantile(data.reward, (0.01, 0.99))))
-    diagnoses = diagnose(fitted, values, share, rewards, max(spread, SHARE * usual), limits)
+    diagnoses = diagnose(fitted, values, share, rewards, scale, limits)
     error = 1.96 * float(own.std(ddof=1)) / len(own) ** 0.5
     mean = float(own.mean())
     return values, diagnoses, Interval(mean, mean - error, mean + error), spread
+
+
+def scales(to_go: np.ndarray, own: np.ndarray) -> tuple[float, float]:
+    """The spread (5 % to 95 %) of episodes' normalised returns, and the yardstick of intervals that it gives.
+
+    Args:
+        to_go: normalised returns from every logged step.
+        own: those from starts.
+    """
+    spread, anywhere = (float(np.ptp(np.quantile(each, (0.05, 0.95)))) for each in (own, to_go))
+    return spread, max(spread, SHARE * anywhere)

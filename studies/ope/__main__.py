@@ -151,6 +151,7 @@ def print_tables(options: argparse.Namespace) -> None:
     """The tables of a folder's rows, as Markdown."""
     print("\n".join(table.markdown() for table in tables(options.out)))
 
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

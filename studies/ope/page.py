@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from sapp.report.marked_sections import write_sections
+from studies.ope.coverage import section
 from studies.ope.rows import read
 from studies.ope.tables import allowed, covered, grouped, pooled, tables
 
@@ -17,7 +18,7 @@ PAGES = (HERE / "README.md", HERE.parents[1] / "docs" / "physics.md")
 def sections() -> dict[str, str]:
     """The marked sections of the page."""
     made = {each.name.lower(): each.markdown().strip() for each in tables(HERE / "rows")}
-    return made | {"says": says()}
+    return made | {"says": says(), "coverage": section(read(HERE / "rows" / "control"))}
 
 
 def says() -> str:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.strangers_log import COMMANDS, main
+from sapp.data import load_vectors as load
+
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "guides" / "own-logs.md"
 
@@ -44,3 +47,25 @@ def test_the_guide_runs_as_written(tmp_path: Path, long_environment: dict[str, s
     print(done.stdout)
     assert "true regret" in done.stdout
     assert (work / "plant.md").read_text().startswith("# cql")
+
+
+def test_the_guide_has_the_steps_that_are_timed() -> None:
+    page = " ".join(GUIDE.read_text(encoding="utf-8").replace("\\\n", " ").split())
+    assert [line for line in COMMANDS if line not in page] == []
+
+
+def test_a_strangers_log_becomes_a_policy_file(tmp_path: Path) -> None:
+    """The same steps in small: from RLlib's JSON, written without sapp, to what onnxruntime plays."""
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    found = main(["--small", "--folder", str(tmp_path)])
+    check = found["out"]["data check"]
+    assert "rows: 1,200 read, 0 dropped, 1,200 kept" in check
+    assert "new_obs as next_observation 0 to 2" in check
+    assert "the logs' actions lie in [-1, 1], but Pendulum-v1 takes [-2, 2]" in check
+    assert "Next: sapp train cql rllib-learn --environment Pendulum-v1 --steps" in check
+    selection = found["selection"]
+    assert len(selection["order"]) + len(selection["refused"]) == 2
+    assert (tmp_path / "pendulum.onnx").is_file()
+    assert load(tmp_path / "learn.npz").action_high.tolist() == [2.0]
+    assert -2000 < found["returns"] < -100

@@ -10,7 +10,10 @@ import pytest
 
 from sapp.envs.policies import TanhGaussianPolicy
 from sapp.evaluation.policy_file import actor_of
+from sapp.ope.calibration import EXACT, NETWORKS
+from sapp.ope.diagnostics import Verdict
 from studies.ope.__main__ import main
+from studies.ope.coverage import KINDS, holds, problem_of, quoted, smallest_factor, split
 from studies.ope.policies import FAMILY, family
 from studies.ope.rows import COLUMNS, read
 from studies.ope.tables import covered, measures, pooled
@@ -71,3 +74,33 @@ def test_draws_of_the_logs_share_the_truth_of_a_family_but_not_of_checkpoints() 
     )
     assert [r["truth"] for r in rows] == [2.0, 2.0, 7.0]
     np.testing.assert_allclose([r["truth_error"] for r in rows], [0.25, 0.25, 1.0])  # ½·√(0.3² + 0.4²)
+
+
+def test_the_factors_in_use_are_those_that_other_problems_ask_for() -> None:
+    rows = read(Path(__file__).parents[2] / "studies" / "ope" / "rows" / "control")
+    networks, solved = split(rows)
+    assert smallest_factor(networks) <= NETWORKS
+    assert smallest_factor(solved) == EXACT
+    assert not {problem_of(row) for row in (*networks, *solved)} & {name for names in KINDS.values() for name in names}
+
+
+def test_trusted_intervals_of_problems_for_testing_hold_the_truth_without_slack() -> None:
+    rows = read(Path(__file__).parents[2] / "studies" / "ope" / "rows" / "control")
+    for kind, names in KINDS.items():
+        found = quoted([row for row in rows if problem_of(row) in names])
+        trusted = [holds(row, interval) for row, interval, verdict in found if verdict is Verdict.TRUSTED]
+        assert trusted, kind
+        assert np.mean(trusted) >= 0.9, kind
+    cartpole = quoted([row for row in rows if problem_of(row) == "CartPole"])
+    assert all(verdict is not Verdict.REFUSED for *_, verdict in cartpole)
+
+
+def test_a_verdict_of_rows_is_that_of_the_report(tmp_path: Path) -> None:
+    """What the page recomputes from stored measures is what the command said."""
+    main(["ward", "--exact", "--out", str(tmp_path), "--episodes", "40", "--draws", "2", "--bags", "3"])
+    rows = read(tmp_path)
+    said = {(row["policy"], row["draw"]): row["verdict"] for row in rows if row["verdict"]}
+    for row, interval, verdict in quoted(rows):
+        assert said[row["policy"], row["draw"]] == verdict
+        assert interval.low <= row["estimate"] <= interval.high
+    assert len(said) == 16
