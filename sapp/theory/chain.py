@@ -18,6 +18,7 @@ Entering an end pays a coin with mean ``left_reward`` or ``right_reward`` and fi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,6 +72,8 @@ class Setting:
             raise SappError(f"discount is {self.discount}: it must lie in [0, 1)")
         if not self.alpha >= 0:
             raise SappError(f"alpha is {self.alpha}: it must not be negative")
+        if not (math.isfinite(self.alpha) and math.isfinite(self.smoothing)):
+            raise SappError(f"alpha is {self.alpha} and smoothing {self.smoothing}: both must be finite")
         if not self.smoothing >= 0:
             raise SappError(f"smoothing is {self.smoothing}: it must not be negative")
         divergence(self.divergence)
@@ -314,7 +317,8 @@ def _sweep_table(found: Sweep) -> Any:
                  "lost √w"):
         table.add_column(head, justify="right")
     for k, share in enumerate(found.share):
-        ratios = [found.known_left[name][k] / found.known_right[name][k] for name in ("pp", "w", "sqrt-w")]
+        with np.errstate(invalid="ignore", divide="ignore"):  # without pessimism there is no ratio of it
+            ratios = [found.known_left[name][k] / found.known_right[name][k] for name in ("pp", "w", "sqrt-w")]
         values = [found.value[name][k] for name in ("none", "pp", "w")]
         losses = [found.loss[name][k] for name in SPREADS]
         table.add_row(f"{share:.0%}", *(f"{x:.2f}" for x in (*ratios, *values)), *(f"{x:.3f}" for x in losses))
