@@ -246,6 +246,8 @@ def _go(run: DQNRun, env: FrameEnvironment, time_limit: float | None, progress: 
             raise _interrupted(run, loop.saved)
         if loop.step > loop.saved:
             loop.save()
+        else:  # it may have been killed between its checkpoint and its network
+            loop.save_network()
     write_text(folder / CONFIG, json.dumps({**config, "steps_taken": loop.step}, indent=2) + "\n")
     if stop is Stop.INTERRUPTED:
         raise _interrupted(run, loop.step)
@@ -287,6 +289,7 @@ def _config(file: Path) -> dict[str, Any]:
 def _check_folder(folder: Path) -> None:
     """Refuse a folder that holds something."""
     there = {each.name for each in folder.iterdir()} if folder.is_dir() else set()
+    there -= {name for name in there if name.startswith(f".{CONFIG}.")}  # of a start that was killed
     if CONFIG in there:
         raise SappError(
             f"{folder}: is not empty: it holds a run; continue it with 'sapp collect --resume {folder}' or choose "
@@ -398,10 +401,14 @@ class _Loop:
         known["actions"] = self.actions.sync()
         self.table.sync()
         checkpoint.save(self.run.path / CHECKPOINTS / f"{self.step:010d}.safetensors", self.state, known)
-        checkpoint.save(self.run.path / NETWORK, self.state.scores, {"step": self.step})
+        self.save_network()
         for file in list(checkpoint_files(self.run.path).values())[:-KEEP]:
             file.unlink(missing_ok=True)
         self.saved = self.step
+
+    def save_network(self) -> None:
+        """The network by itself."""
+        checkpoint.save(self.run.path / NETWORK, self.state.scores, {"step": self.step})
 
     def _learn(self, number: int) -> None:
         """The round's updates, on rounds before this one; returns at once."""

@@ -143,7 +143,7 @@ class Columns:
         require_file(path)
         try:
             mapping = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SappError(f"{path}: not valid TOML ({one_line(error)}); fix that line") from None
         return cls.from_mapping(mapping, str(path))
 

@@ -217,6 +217,9 @@ def policy_from_arrays(path: str | Path, arrays: Mapping[str, Any]) -> TanhGauss
     missing = [key for name in names for key in (f"w{name}", f"b{name}") if key not in arrays]
     if missing or not hidden:
         raise SappError(f"{path}: no array {', '.join(missing) or 'w0'}; see sapp.envs.policies.load_policy")
+    needed = [key for name in names for key in (f"w{name}", f"b{name}")]
+    if odd := [key for key in needed if np.asarray(arrays[key]).dtype.kind not in "fiu"]:
+        raise SappError(f"{path}: array {odd[0]} holds no real numbers; save it as float32")
     pairs = [(np.asarray(arrays[f"w{n}"], np.float32), np.asarray(arrays[f"b{n}"], np.float32)) for n in names]
     return _checked(path, TanhGaussianPolicy(tuple(pairs[:-2]), pairs[-2], pairs[-1]))
 

@@ -18,6 +18,7 @@ Entering an end pays a coin with mean ``left_reward`` or ``right_reward`` and fi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -63,6 +64,8 @@ class Setting:
             raise SappError(f"discount is {self.discount}: it must lie in [0, 1)")
         if not self.alpha >= 0:
             raise SappError(f"alpha is {self.alpha}: it must not be negative")
+        if not (math.isfinite(self.alpha) and math.isfinite(self.smoothing)):
+            raise SappError(f"alpha is {self.alpha} and smoothing {self.smoothing}: both must be finite")
         if not self.smoothing >= 0:
             raise SappError(f"smoothing is {self.smoothing}: it must not be negative")
         divergence(self.divergence)

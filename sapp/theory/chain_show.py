@@ -73,7 +73,8 @@ def _sweep_table(found: Sweep) -> Any:
     for head in ("ℓ₁/r₁ PP", "ℓ₁/r₁ w", "ℓ₁/r₁ √w", "v none", "v PP", "v w"):
         table.add_column(head, justify="right")
     for k, share in enumerate(found.share):
-        ratios = [found.known_left[name][k] / found.known_right[name][k] for name in ("pp", "w", "sqrt-w")]
+        with np.errstate(invalid="ignore", divide="ignore"):  # without pessimism there is no ratio of it
+            ratios = [found.known_left[name][k] / found.known_right[name][k] for name in ("pp", "w", "sqrt-w")]
         values = [found.value[name][k] for name in ("none", "pp", "w")]
         table.add_row(f"{share:.0%}", *(f"{x:.2f}" for x in (*ratios, *values)))
     table.caption = (
