@@ -19,8 +19,6 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 DOCS = "docs/"
-FOLDERS = ("studies/", "bench/")
-"""Folders beside docs/ whose Markdown files are pages."""
 FOLDED = ("CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md")
 """Files of the root that are pages."""
 START = "README.md"
@@ -31,8 +29,7 @@ FENCE = re.compile(r"(?ms)^(```|~~~).*?^\1[ ]*$")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages and whatever they link to."""
-    outside = [file for folder in FOLDERS for file in sorted(ROOT.glob(f"{folder}**/*.md"))]
-    for source in (*outside, *(ROOT / name for name in FOLDED)):
+    for source in (*sorted(ROOT.glob("studies/**/*.md")), *(ROOT / name for name in FOLDED)):
         files.append(File.generated(config, source.relative_to(ROOT).as_posix(), abs_src_path=str(source)))
     for file in [each for each in files if each.src_uri.endswith(".ipynb")]:
         for path, content in notebook(json.loads(Path(str(file.abs_src_path)).read_text("utf-8")), file.src_uri):
@@ -89,7 +86,7 @@ def links(markdown: str) -> list[str]:
 
 def repository_path(uri: str) -> str:
     """Where the source of a page lies in the repository."""
-    return uri if uri.startswith(FOLDERS) or uri in FOLDED else DOCS + uri
+    return uri if uri.startswith("studies/") or uri in FOLDED else DOCS + uri
 
 
 def target_of(link: str, page: str) -> str:
