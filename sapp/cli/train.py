@@ -81,6 +81,15 @@ def add_command(app: typer.Typer) -> None:
     app.command(context_settings=OPEN, help=_HELP, options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...")(train)
 
 
+CheckpointEvery = Annotated[
+    int | None, typer.Option("--checkpoint-every", help="Steps between checkpoints [as --eval-every].")
+]
+Pretrain = Annotated[
+    int | None, typer.Option("--pretrain", help="Steps without weights before the ratio is learned [20000].")
+]
+RatioSteps = Annotated[int | None, typer.Option("--ratio-steps", help="Steps in which only the ratio learns [100000].")]
+
+
 def train(
     context: typer.Context,
     words: Annotated[list[str] | None, typer.Argument(metavar="ALGORITHM DATA...", show_default=False)] = None,
@@ -89,12 +98,8 @@ def train(
     weights: Annotated[
         str | None, typer.Option("--weights", help="How pessimism is spread over states; several joined by commas.")
     ] = None,
-    pretrain: Annotated[
-        int | None, typer.Option("--pretrain", help="Steps without weights before the ratio is learned [20000].")
-    ] = None,
-    ratio_steps: Annotated[
-        int | None, typer.Option("--ratio-steps", help="Steps in which only the ratio learns [100000].")
-    ] = None,
+    pretrain: Pretrain = None,
+    ratio_steps: RatioSteps = None,
     out: Out = None,
     eval_every: Annotated[
         int | None, typer.Option("--eval-every", help="Steps between evaluations, 0 = off [a twentieth of steps].")
@@ -105,9 +110,7 @@ def train(
         int | None, typer.Option("--eval-max-steps", help="Images: cut episodes of evaluation [the game's own limit].")
     ] = None,
     log_every: Annotated[int, typer.Option("--log-every", help="Steps averaged in a row of metrics.csv.")] = 1_000,
-    checkpoint_every: Annotated[
-        int | None, typer.Option("--checkpoint-every", help="Steps between checkpoints [as --eval-every].")
-    ] = None,
+    checkpoint_every: CheckpointEvery = None,
     keep: Annotated[int, typer.Option("--keep", help="How many checkpoints to keep.")] = 2,
     precision: Annotated[
         str | None, typer.Option("--precision", help="Of matrix products: auto, float32, tf32, mixed [auto].")

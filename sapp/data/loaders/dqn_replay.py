@@ -106,27 +106,13 @@ def load_dqn_replay(
         _account_choice(ledger, total, parts, f"{'first rows' if take == 'first' else 'random episodes'} of each shard")
     zeros = meta.get("padded", padded) if padded is None else padded
     zeros = parts[0].looks_padded(stack) if zeros is None else zeros
-    counted = num_actions or meta.get("num_actions")
     notes: dict[str, Any] = {
         "loader": "dqn-replay", "source": str(folder), "shards": [part.number for part in parts],
         "rows_read": sum(len(part.rows) for part in parts), "padded": bool(zeros),
     }  # fmt: skip
     if quota is not None:
         notes |= {"fraction": fraction, "per_shard": per_shard, "take": take, "seed": seed}
-    if counted is None:
-        counted = 1 + max(int(part.action.max(initial=0)) for part in parts)
-        notes["num_actions_from"] = "the largest action in the log"
-    if "provenance" in meta:
-        notes["made"] = meta["provenance"]
-    chosen: dict[str, Any] = {
-        **{"num_actions": int(counted), "stack": stack},
-        "name": name or meta.get("name") or root.name,
-        "environment": environment or meta.get("environment"),
-        "provenance": notes,
-        "action_labels": None if meta.get("action_labels") is None else tuple(meta["action_labels"]),
-    }
-    if chosen["action_labels"] is not None and len(chosen["action_labels"]) != chosen["num_actions"]:
-        chosen["action_labels"] = None
+    chosen = _described(root, meta, parts, notes, num_actions, name, environment) | {"stack": stack}
     pad = stack - 1 if zeros else 0
     if into is not None:
         with FrameWriter(into, parts[0].frame_shape, **chosen) as writer:
@@ -139,6 +125,32 @@ def load_dqn_replay(
     found = _in_memory(root, parts, pad, chosen)
     _account_ends(ledger, parts, len(found))
     return replace(found, provenance={**notes, "ledger": ledger.to_json()})
+
+
+def _described(
+    root: Path,
+    meta: Mapping[str, Any],
+    parts: Sequence[_Shard],
+    notes: dict[str, Any],
+    num_actions: int | None,
+    name: str | None,
+    environment: str | None,
+) -> dict[str, Any]:
+    """What a dataset of frames is told about itself: as asked, as sapp wrote it, or as the log shows it."""
+    counted = num_actions or meta.get("num_actions")
+    if counted is None:
+        counted = 1 + max(int(part.action.max(initial=0)) for part in parts)
+        notes["num_actions_from"] = "the largest action in the log"
+    if "provenance" in meta:
+        notes["made"] = meta["provenance"]
+    labels = None if meta.get("action_labels") is None else tuple(meta["action_labels"])
+    return {
+        "num_actions": int(counted),
+        "name": name or meta.get("name") or root.name,
+        "environment": environment or meta.get("environment"),
+        "provenance": notes,
+        "action_labels": labels if labels is None or len(labels) == int(counted) else None,
+    }
 
 
 def _account(root: Path, parts: Sequence[_Shard], numbers: Sequence[int]) -> Ledger:
