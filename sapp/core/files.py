@@ -37,11 +37,16 @@ def remove_leftovers(folder: Path) -> None:
                 leftover.unlink(missing_ok=True)
 
 
-def write_aside(path: Path, write: Callable[[Path], None]) -> None:
+def write_aside(path: Path, write: Callable[[Path], None], *, keep: bool = False) -> None:
     """Let ``write`` fill a temporary file beside ``path``, flush it to disk, then rename it into place.
 
     The temporary name cannot be foreseen and is opened as new, so that no link there is ever followed. What an earlier
     process that was killed left of the same file is deleted.
+
+    Args:
+        path: of the file.
+        write: fills it.
+        keep: leave a file that has appeared there meanwhile as it is.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,10 +54,22 @@ def write_aside(path: Path, write: Callable[[Path], None]) -> None:
         with _held_new(path) as temporary:
             write(temporary)
             sync(temporary)
-            os.replace(temporary, path)
+            if not keep or not _linked(temporary, path):
+                os.replace(temporary, path)
         sync(path.parent)
     except OSError as error:
         raise SappError(f"{path}: cannot write ({error.strerror or error}); {_cure(error)}") from None
+
+
+def _linked(temporary: Path, path: Path) -> bool:
+    """Whether there is a file of this name now: this one, or one that was there before it."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return True
+    except (OSError, AttributeError):  # a disk without links
+        return os.path.lexists(path)
+    return True
 
 
 def write_text(path: Path, text: str) -> None:

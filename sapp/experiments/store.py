@@ -71,7 +71,7 @@ class Store:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if create and not self.path.exists():
-                write_aside(self.path, _make)  # whole or not there: a store that is cut off has lost its results
+                write_aside(self.path, _make, keep=True)  # whole or not there
             self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True)
             mark = self._db.execute("PRAGMA application_id").fetchone()[0]
             version = self._db.execute("PRAGMA user_version").fetchone()[0]

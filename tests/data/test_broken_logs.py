@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sapp.cli.main import main
+from sapp.core.errors import SappError
 from sapp.data import load
 
 HEADER = "batch,minute,temperature,pressure,valve,yield,tripped"
@@ -194,3 +196,15 @@ def test_standardised_features_remember_their_units(tmp_path: Path) -> None:
     np.testing.assert_allclose(data.observation.mean(0), 0, atol=1e-4)
     np.testing.assert_allclose(data.observation.std(0), 1, atol=1e-4)
     np.testing.assert_allclose(data.raw(data.observation)[:, 1], [float(row[3]) for row in table], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [(["0.25", "x", "0.5"], "holds 'x' among numbers such as 0.25"), (["0.25", "['a']", "1"], "among numbers")],
+)
+def test_a_stray_word_makes_no_discrete_actions_of_numbers(tmp_path: Path, cells: list[str], says: str) -> None:
+    rows = [f"{i},{cell},1,{int(i == 2)}" for i, cell in enumerate(cells)]
+    (tmp_path / "log.csv").write_text("\n".join(["observation,action,reward,terminal", *rows]) + "\n")
+    with pytest.raises(SappError, match=re.escape(says)):
+        load(tmp_path / "log.csv")
+    assert load(tmp_path / "log.csv", columns={"action_kind": "discrete"}).num_actions == 3

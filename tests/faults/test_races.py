@@ -29,13 +29,14 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", PAIRS if MANY else FEW)
 def test_one_wins_whole_and_the_other_gets_one_line(forked: Forked, kit: Path, tmp_path: Path, name: str) -> None:
     scenario = SCENARIOS[name]
-    straight = tmp_path / "straight"
-    laid_out(forked, scenario, kit, straight)
-    assert forked.run(straight, scenario.command, env=scenario.env, before=scenario.before).code == 0
+    folder = tmp_path / "case"  # of one name for all: runs note where their data are
+    laid_out(forked, scenario, kit, folder)
+    assert forked.run(folder, scenario.command, env=scenario.env, before=scenario.before).code == 0
+    then = contents(folder)
+    shutil.rmtree(folder)
     wrong: list[str] = []
     ends: Counter[str] = Counter()
-    for number in range((PAIRS if MANY else FEW)[name]):
-        folder = tmp_path / str(number)
+    for _ in range((PAIRS if MANY else FEW)[name]):
         laid_out(forked, scenario, kit, folder)
         done = forked.run(folder, scenario.command, scenario.command, env=scenario.env, before=scenario.before)
         ends[str(sorted(map(str, done.codes)))] += 1
@@ -44,8 +45,7 @@ def test_one_wins_whole_and_the_other_gets_one_line(forked: Forked, kit: Path, t
                 wrong.append(f"exit {code}: {told[-400:]}")
         if 0 not in done.codes:
             wrong.append(f"nobody won: {done.err}")
-        elif contents(folder) != contents(straight) or leftovers(folder):
-            now, then = contents(folder), contents(straight)
+        elif (now := contents(folder)) != then or leftovers(folder):
             other = sorted(each for each in {*now, *then} if now.get(each) != then.get(each))
             wrong.append(f"other files: {other}, left: {leftovers(folder)}")
         shutil.rmtree(folder)

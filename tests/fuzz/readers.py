@@ -126,7 +126,7 @@ def lost(content: Any, kept: Any, where: str = "") -> str:
 
 def text_rows(file: Path) -> list[dict[str, str]]:
     """Whole lines of a table of text."""
-    head, *lines = file.read_text(encoding="utf-8").split("\n")[:-1]
+    head, *lines = file.read_text(encoding="utf-8").split("\n")[:-1] or [""]
     return [dict(zip(head.split(","), line.split(","), strict=True)) for line in lines if line]
 
 

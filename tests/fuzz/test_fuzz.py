@@ -126,7 +126,12 @@ def configuration(run: Path) -> Damage:
             file.write_bytes(mutators.damaged_bytes(file.read_bytes(), rng))
         else:
             file.write_text(json.dumps(mutators.damaged_json(json.loads(file.read_text()), rng)))
-        return lambda: opened(own), lambda found: readers.lost(readers.json_of(file), found.plan.to_json())
+        def judge(found: Run) -> str:
+            said = readers.json_of(file)
+            versions = said.pop("versions", {})  # of who wrote it: the plan has our own
+            return readers.lost(said, found.plan.to_json()) or readers.lost(versions, found.versions)
+
+        return lambda: opened(own), judge
 
     return damage
 
