@@ -1,4 +1,4 @@
-"""Importance sampling, where the logs say how probable each discrete action was: no model, no network, high variance.
+"""Importance sampling, where the logs say how probable each action was: no model, no network, high variance.
 
 With w_t = Π_{k≤t} π(a_k|s_k)/μ(a_k|s_k) over the steps of an episode and its discounted return G,
 
@@ -32,7 +32,9 @@ class Importance(NamedTuple):
 
 
 def importance(data: Dataset, targets: Targets, discount: float, seed: int = 0) -> Importance | None:
-    """Both estimates of every policy; None where actions are not discrete or their probabilities were not logged.
+    """Both estimates of every policy; None where the logs, or all policies, do not say how probable actions are.
+
+    Densities of continuous actions are those in the logs' own units; a deterministic policy has none, and no value.
 
     Args:
         data: the logs, with ``log_prob`` among the extras.
@@ -41,7 +43,7 @@ def importance(data: Dataset, targets: Targets, discount: float, seed: int = 0) 
         seed: of the bootstrap over episodes.
     """
     density = data.extras.get("log_prob")
-    if not data.discrete or density is None:
+    if density is None or not (data.discrete or (targets.taken is not None and np.isfinite(targets.taken).any())):
         return None
     starts, lengths = data.episode_starts, data.episode_lengths
     steps = int(min(lengths.max(), np.ceil(np.log(_NEGLIGIBLE) / np.log(discount)) + 1))
@@ -58,9 +60,7 @@ def importance(data: Dataset, targets: Targets, discount: float, seed: int = 0) 
     found: dict[str, list[np.ndarray]] = {"wis": [], "pdis": []}
     effective = []
     for policy in range(len(targets.names)):
-        chance = _taken(data, targets, policy)
-        with np.errstate(divide="ignore"):
-            ratio = np.log(chance) - np.asarray(density, np.float64).reshape(data.size)
+        ratio = _taken(data, targets, policy) - np.asarray(density, np.float64).reshape(data.size)
         weight = np.exp(np.cumsum(np.where(there, ratio[row], 0.0), axis=1))
         last = weight[:, -1]
         effective.append(float(last.sum() ** 2 / max(np.square(last).sum(), 1e-300)))
@@ -71,7 +71,7 @@ def importance(data: Dataset, targets: Targets, discount: float, seed: int = 0) 
             per_step = (counts @ (held * reward)) / (counts @ held)
         # beyond the last recorded step of every episode nothing is known, and nothing is added
         found["pdis"].append((1 - discount) * np.nan_to_num(per_step, nan=0.0) @ gamma)
-        if not last.any():
+        if not (last > 0).any():
             found["wis"][-1][:] = found["pdis"][-1][:] = np.nan
     values = {name: Values(np.array([each[0] for each in parts]), np.stack([each[1:] for each in parts], axis=1))
               for name, parts in found.items()}  # fmt: skip
@@ -79,8 +79,12 @@ def importance(data: Dataset, targets: Targets, discount: float, seed: int = 0) 
 
 
 def _taken(data: Dataset, targets: Targets, policy: int) -> np.ndarray:
-    """How probable the policy makes each logged action, [N]: it was asked at starts and at next states."""
-    rows = np.arange(data.size)
+    """Log-probability, or log-density in the logs' units, that the policy gives each logged action, [N]."""
+    if targets.taken is not None:
+        half = (np.asarray(data.action_high, np.float64) - data.action_low) / 2
+        return np.asarray(targets.taken[policy], np.float64) - np.log(half).sum()
+    rows = np.arange(data.size)  # it was asked at starts and at next states
     answers = np.asarray(targets.next[policy], np.float64)[np.maximum(rows - 1, 0)]
     answers[data.episode_starts] = np.asarray(targets.start[policy], np.float64)
-    return answers[rows, data.action]
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(answers[rows, data.action]))

@@ -35,10 +35,12 @@ class TargetPolicy:
     ``actions(observation [n, O], seed, count)`` gives, where actions are continuous, ``count`` draws per state
     [n, count, A], scaled to [−1, 1] (a deterministic policy gives one draw, whatever the count); where they are
     discrete, the probabilities of all actions [n, actions].
+    ``log_prob(observation, action [n, A])``, where the policy has one, is its log-density of actions scaled to [−1, 1].
     """
 
     name: str
     actions: Callable[[np.ndarray, int, int], np.ndarray]
+    log_prob: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
 
 def from_actor(name: str, actor: Any, discrete: bool, act: Act = "mode") -> TargetPolicy:
@@ -52,7 +54,12 @@ def from_actor(name: str, actor: Any, discrete: bool, act: Act = "mode") -> Targ
             parts.append(np.asarray(_answer(actor, jnp.asarray(part), key, discrete, act, count)))
         return np.concatenate(parts)
 
-    return TargetPolicy(name, actions)
+    def log_prob(observation: np.ndarray, action: np.ndarray) -> np.ndarray:
+        starts = range(0, len(observation), CHUNK)
+        parts = [(observation[start : start + CHUNK], action[start : start + CHUNK]) for start in starts]
+        return np.concatenate([np.asarray(_density(actor, *map(jnp.asarray, part))) for part in parts])
+
+    return TargetPolicy(name, actions, None if discrete or act == "mode" else log_prob)
 
 
 def from_function(name: str, function: Callable[[np.ndarray], Any], data: Dataset) -> TargetPolicy:
@@ -73,6 +80,12 @@ def from_function(name: str, function: Callable[[np.ndarray], Any], data: Datase
 
 
 @eqx.filter_jit
+def _density(actor: Any, observation: Array, action: Array) -> Array:
+    found: Array = actor(observation).log_prob(action)
+    return found
+
+
+@eqx.filter_jit
 def _answer(actor: Any, observation: Array, key: Array, discrete: bool, act: Act, count: int) -> Array:
     law = actor(observation)
     if discrete:
@@ -85,7 +98,8 @@ class Targets(eqx.Module):
     """What P policies do at the next states of the N logged steps, at E starts and at M logged states (``rows``).
 
     Continuous: actions [P, N, K, A] and so on; a policy with one draw has it repeated. Discrete: probabilities
-    [P, N, n] and so on.
+    [P, N, n] and so on. ``taken`` [P, N] is the log-density of the logged actions, scaled to [−1, 1], NaN where one
+    has none; None where actions are discrete or the logs hold no densities to compare it with.
     """
 
     next: Array
@@ -93,6 +107,7 @@ class Targets(eqx.Module):
     here: Array
     rows: np.ndarray
     names: tuple[str, ...] = eqx.field(static=True)
+    taken: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -125,7 +140,13 @@ class Targets(eqx.Module):
                 answers = [np.repeat(a, width // a.shape[1], axis=1) if a.shape[1] < width else a for a in answers]
             return jnp.asarray(np.stack(answers))
 
-        return cls(stack(found[0]), stack(found[1]), stack(found[2]), rows, names)
+        taken = None
+        if not data.discrete and "log_prob" in data.extras:
+            unit, unknown = data.scaled_action(), np.full(data.size, np.nan)
+            taken = np.stack(
+                [unknown if one.log_prob is None else one.log_prob(data.observation, unit) for one in policies]
+            )
+        return cls(stack(found[0]), stack(found[1]), stack(found[2]), rows, names, taken)
 
 
 def _check(name: str, answer: np.ndarray, count: int, data: Dataset) -> None:

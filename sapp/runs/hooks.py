@@ -68,9 +68,15 @@ class Hook:
     A hook changes no result. What it raises is said once, in a line, and training goes on. The methods named ``on_...``
     that are given a ``Moment`` may ask to stop by answering why; the run is then saved, and ``sapp.resume`` goes on.
 
-    >>> class Patience(Hook):
-    ...     def on_log(self, at):
-    ...         return "an hour is over" if at.rows[0]["seconds"] > 3600 else None
+    Examples:
+        >>> import sapp
+        >>> from sapp.envs.point import behaviour_dataset
+        >>> class Enough(sapp.Hook):
+        ...     def on_log(self, at):
+        ...         return "three rows are enough" if at.step >= 3 else None
+        >>> data, algorithm = behaviour_dataset(episodes=6), sapp.BC(hidden=(8,))
+        >>> sapp.train(algorithm, data, steps=9, log_every=1, eval_every=0, progress=False, hooks=[Enough()]).step
+        3
     """
 
     def check(self, plan: Plan) -> None:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sapp.data import Dataset
+from sapp.networks import TanhGaussian
 from sapp.ope.estimators import Settings
 from sapp.ope.importance import importance
 from sapp.ope.offline import evaluate_offline
-from sapp.ope.targets import Targets, from_function
+from sapp.ope.targets import Targets, from_actor, from_function
 from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
 from sapp.tabular.tasks import HORIZON, Task, ward
 
@@ -98,3 +102,35 @@ def test_a_policy_that_never_does_what_was_logged_has_no_value() -> None:
     found = importance(data, targets, 0.9)
     assert found is not None
     assert np.isnan(found.values["wis"].point).all()
+
+
+class Gaussian(eqx.Module):
+    """tanh of a normal variable around a tenth of the state, moved by ``shift``."""
+
+    shift: float
+
+    def __call__(self, observation: jax.Array) -> TanhGaussian:
+        mean = 0.1 * observation + self.shift
+        return TanhGaussian(mean, jnp.full_like(mean, -0.5))
+
+
+def test_densities_of_continuous_actions_in_other_units() -> None:
+    """One-step episodes with bounds [0, 10]: WIS is the mean of rewards weighted by ratios of densities."""
+    rng = np.random.default_rng(0)
+    state = rng.normal(size=(4_000, 1)).astype(np.float32)
+    behaviour = Gaussian(0.0)(jnp.asarray(state))
+    action, density = (np.asarray(each) for each in behaviour.sample(jax.random.PRNGKey(0)))
+    raw = 5 + 5 * action
+    data = Dataset.from_arrays(
+        state, raw, raw[:, 0], np.ones(4_000), action_low=0, action_high=10, extras={"log_prob": density - np.log(5)}
+    )
+    policies = [from_actor(str(shift), Gaussian(shift), False, "sample") for shift in (0.0, 0.3)]
+    policies.append(from_actor("mode", Gaussian(0.3), False, "mode"))
+    found = importance(data, Targets.of(policies, data), 0.9)
+    assert found is not None
+    assert found.effective_episodes[0] == pytest.approx(4_000, rel=1e-4)
+    drawn = 5 + 5 * np.asarray(Gaussian(0.3)(jnp.asarray(state)).sample(jax.random.PRNGKey(1))[0])
+    for number, truth in enumerate((raw.mean(), drawn.mean())):
+        assert found.values["wis"].point[number] == pytest.approx(0.1 * truth, rel=0.02)
+        assert found.values["pdis"].point[number] == pytest.approx(found.values["wis"].point[number], rel=1e-6)
+    assert np.isnan(found.values["wis"].point[2])
