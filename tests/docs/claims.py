@@ -42,3 +42,12 @@ def readme() -> Iterator[str]:
             found = baselines.of(made, method, run, dataset)
             cells.append(f"{student(list(found[max(found)].values())).value:.1f} ({published})")
         yield " | ".join(cells)
+
+
+@claims_of("docs/guides/own-logs.md")
+def own_logs() -> Iterator[str]:
+    """How long a stranger's log takes to become a policy, and what that returns."""
+    row = json.loads((ROOT / "bench" / "rows" / "strangers-log.json").read_text(encoding="utf-8"))
+    train, select = (int(row["parts"][name]) for name in ("train", "select"))
+    yield f"{int(row['seconds'])} seconds in all on two\ncores (training {train}, estimates {select})"
+    yield f"return was −{-row['logs_return']}; the chosen policy's, −{-row['policy_return']}"

@@ -1,14 +1,12 @@
-"""The README: short, its commands run as they stand (at small sizes), its figures are those of the rows."""
+"""The README: short, and its commands run as they stand, at small sizes; test_numbers.py holds its figures."""
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import subprocess
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -30,47 +28,6 @@ def blocks(language: str) -> list[str]:
 def test_it_is_short_and_its_prose_has_short_lines() -> None:
     assert len(TEXT.split()) < 900
     assert [line for line in TEXT.splitlines() if len(line) > 120 and not line.lstrip().startswith("|")] == []
-
-
-def test_rates_are_those_of_the_rows() -> None:
-    lines = (ROOT / "bench/rows/h200-rates.jsonl").read_text(encoding="utf-8").splitlines()
-    rates = {
-        (row["members"], row["phase"]): row["run_steps_per_s"]
-        for row in map(json.loads, lines)
-        if row["precision"] == "mixed" and row["hidden"] == "256,256"
-    }
-    for name, phase in (("CQL", "base"), ("SA-CQL", "joint")):
-        assert f"| sapp, {name} | {rates[1, phase]:,} | {rates[54, phase]:,} |" in TEXT
-    peers = [json.loads(line) for line in (ROOT / "bench/rows/h200-peers.jsonl").read_text("utf-8").splitlines()]
-    plain, compiled = (next(row for row in peers if row["compiled"] is kind) for kind in (False, True))
-    told = f"{plain['run_steps_per_s']:g}; {compiled['run_steps_per_s']:g}"
-    assert f"| d3rlpy {plain['version']}, CQL; compiled | {told} |" in TEXT
-
-
-def test_scores_are_those_of_the_rows_and_of_the_study() -> None:
-    finals: dict[tuple[str, str, int], dict[int, float]] = defaultdict(dict)
-    with (ROOT / "studies/baselines/rows/scores.csv").open(encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            finals[row["method"], row["dataset"], int(row["seed"])][int(row["step"])] = np.mean(
-                [float(value) for value in row["returns"].split(";")]
-            )
-    from sapp.data.normalised_scores import normalized_score
-
-    page = (ROOT / "studies/baselines/README.md").read_text(encoding="utf-8").splitlines()
-    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page if line.startswith("|")]
-    for name, method in (("TD3+BC", "td3bc"), ("IQL", "iql"), ("ReBRAC", "rebrac")):
-        corl = table[next(number for number, row in enumerate(table) if row[0] == name) + 1]
-        assert corl[0] == "CORL"
-        cells = []
-        for column, body in enumerate(("halfcheetah", "hopper", "walker2d")):
-            last = max(max(steps) for (m, d, _), steps in finals.items() if (m, d) == (method, f"{body}-medium-v2"))
-            returns = [steps[last] for (m, d, _), steps in finals.items()
-                       if (m, d) == (method, f"{body}-medium-v2") and last in steps]  # fmt: skip
-            assert len(returns) == 3
-            score = np.mean(normalized_score(f"{body}-medium-v2", np.array(returns)))
-            cells.append(f"{score:.1f} ({corl[column + 2]})")
-        line = next(line for line in TEXT.splitlines() if re.match(rf"\| {re.escape(name)}, \d", line))
-        assert [cell.strip() for cell in line.split("|")[2:5]] == cells
 
 
 def test_the_table_of_algorithms_is_what_sapp_algorithms_says(capsys: pytest.CaptureFixture) -> None:
