@@ -220,6 +220,8 @@ def policy_from_arrays(path: str | Path, arrays: Mapping[str, Any]) -> TanhGauss
     needed = [key for name in names for key in (f"w{name}", f"b{name}")]
     if odd := [key for key in needed if np.asarray(arrays[key]).dtype.kind not in "fiu"]:
         raise SappError(f"{path}: array {odd[0]} holds no real numbers; save it as float32")
+    if odd := [key for key in needed if np.ndim(arrays[key]) != (2 if key[0] == "w" else 1)]:
+        raise SappError(f"{path}: array {odd[0]} has {np.ndim(arrays[odd[0]])} dimensions; weights have 2, biases 1")
     pairs = [(np.asarray(arrays[f"w{n}"], np.float32), np.asarray(arrays[f"b{n}"], np.float32)) for n in names]
     return _checked(path, TanhGaussianPolicy(tuple(pairs[:-2]), pairs[-2], pairs[-1]))
 
