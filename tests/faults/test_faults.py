@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from forked import Fault, Forked, Outcome
+from measured import keep
 from scenarios import SCENARIOS, Scenario, laid_out
 
 MANY = int(os.environ.get("SAPP_FAULTS", "0"))
@@ -150,5 +151,5 @@ def test_failed_or_killed_anywhere_it_ends_with_the_same_bits(
             wrong[str(fault)] = found
         kinds["killed" if fault.error == 0 else "failed"] += 1
         shutil.rmtree(folder)
-    print(f"{name}: {dict(kinds)}")
+    keep("faults", name, **kinds, wrong=len(wrong))
     assert not wrong, "\n".join(f"{fault}: {found}" for fault, found in wrong.items())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from forked import Forked
+from measured import keep
 from scenarios import SCENARIOS, laid_out
 from test_faults import contents, leftovers
 
@@ -49,5 +50,5 @@ def test_one_wins_whole_and_the_other_gets_one_line(forked: Forked, kit: Path, t
             other = sorted(each for each in {*now, *then} if now.get(each) != then.get(each))
             wrong.append(f"other files: {other}, left: {leftovers(folder)}")
         shutil.rmtree(folder)
-    print(f"{name}: {dict(ends)}")
+    keep("races", name, **ends, wrong=len(wrong))
     assert not wrong, "\n".join(wrong)

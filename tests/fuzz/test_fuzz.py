@@ -19,6 +19,7 @@ import mutators
 import numpy as np
 import pytest
 import readers
+from measured import keep
 from mutators import Rng
 
 from sapp.core.errors import SappError
@@ -326,5 +327,5 @@ def test_damaged_files_are_read_or_refused(name: str, tmp_path: Path, request: p
             wrong.setdefault(f"{type(error).__name__} at {place}: {str(error)[:100]}", []).append(seed)
         assert not [each for each in folder.rglob("*") if each.name.endswith(".tmp")]
         shutil.rmtree(folder)
-    print(f"{name}: {counts}")
+    keep("fuzz", name, **counts, wrong=sum(map(len, wrong.values())))
     assert wrong == {}
