@@ -71,7 +71,7 @@ class Store:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if create and not self.path.exists():
-                write_aside(self.path, _make, keep=True)  # whole or not there
+                _create(self.path)
             self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True)
             mark = self._db.execute("PRAGMA application_id").fetchone()[0]
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
@@ -173,6 +173,14 @@ def _make(path: Path) -> None:
             fields = ", ".join(f'"{name}"' for name in columns)
             key = ", ".join(f'"{name}"' for name in columns[: _KEYS[table]])
             db.execute(f"CREATE TABLE {table} ({fields}, PRIMARY KEY ({key})) WITHOUT ROWID")
+
+
+def _create(path: Path) -> None:
+    """Make an empty store, whole or not at all."""
+    try:
+        write_aside(path, _make, keep=True)
+    except (sqlite3.Error, OSError) as error:
+        raise SappError(f"{path}: cannot write ({one_line(error)}); free some space or name another file") from None
 
 
 @contextlib.contextmanager

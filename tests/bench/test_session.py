@@ -80,7 +80,7 @@ def test_a_job_that_overruns_is_interrupted_and_may_save(
 ) -> None:
     monkeypatch.setattr(session, "GRACE", 8.0)
     code = "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: print('saved')"
-    plan = f'[[job]]\nname = "slow"\nat_most = 1\nat_least = 1\ncommand = ["{{python}}", "-c", """{code}"""]\n'
+    plan = f'[[job]]\nname = "slow"\nat_most = 3\nat_least = 1\ncommand = ["{{python}}", "-c", """{code}"""]\n'
     said = run(session, plan, tmp_path / "out", 60.0)
     assert any(line.startswith("slow: done") for line in said)
     assert (tmp_path / "out" / "slow.log").read_text() == "saved\n"

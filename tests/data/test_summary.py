@@ -76,5 +76,5 @@ def test_plot_of_one_row(tmp_path: Path) -> None:
 
 
 def test_plot_of_unknown_kind(small: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(SappError, match=r"out\.xyz: pictures cannot be written as '\.xyz'"):
+    with pytest.raises(SappError, match=r"out\.xyz: a figure is not written as '\.xyz'"):
         plot_summary(small, tmp_path / "out.xyz")

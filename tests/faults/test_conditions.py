@@ -112,7 +112,7 @@ def test_numbers_of_64_bits_are_refused_at_once(forked: Forked, place: Path, wor
         ("train bc point.npz --eval-max-steps 5", "eval_max_steps cuts episodes of games"),
         ("train bc point.npz --stream", "stream leaves frames on the host"),
         ("theory audit --replay x --mdps 3", "--mdps is for the whole audit"),
-        ("demo --steps 0", "at least one of each"),
+        ("demo --steps 0", "greater than or equal to 3"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(forked: Forked, place: Path, words: str, says: str) -> None:

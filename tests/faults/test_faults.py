@@ -47,7 +47,7 @@ def contents(folder: Path) -> dict[str, bytes]:
             continue
         if path.is_dir():
             found[f"{name}/"] = b""
-        else:
+        elif path.exists():  # reading a store that was cut off takes its journal away
             found[name] = untimed(path)
     return found
 
