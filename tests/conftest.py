@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,16 +75,30 @@ def d4rl_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("d4rl")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def names_as_before_the_file() -> Iterator[None]:
+    """What a file of tests registers goes with it: lists of algorithms and weights are tested, too."""
+    with names_restored():
+        yield
+
+
 @pytest.fixture(autouse=True)
 def names_as_before() -> Iterator[None]:
-    """What a test registers goes with it: lists of algorithms and weights are tested, too."""
+    """What a test registers goes with it."""
+    with names_restored():
+        yield
+
+
+@contextmanager
+def names_restored() -> Iterator[None]:
+    """Take away what is registered meanwhile."""
     names = ("sapp.algorithms.registry", "sapp.weights.registry")
-    modules = [sys.modules[name] for name in names if name in sys.modules]
+    modules = [importlib.import_module(name) for name in names]
     found = {id(each): each for module in modules for each in vars(module).values() if isinstance(each, Registry)}
     before = [(registry, set(registry)) for registry in found.values()]
     yield
-    for registry, names in before:
-        for name in set(registry) - names:
+    for registry, names_before in before:
+        for name in set(registry) - names_before:
             registry.remove(name)
 
 

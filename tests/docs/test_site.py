@@ -189,6 +189,7 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
 
 def test_search_finds_a_page_in_a_browser_without_a_network(address: str, browser: Browser) -> None:
     browser.ask("/url", {"url": f"{address}/index.html"})
+    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
     typed = "const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'saddle-point';"
     typed += "box.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));"
     listed = "return [...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
@@ -199,4 +200,3 @@ def test_search_finds_a_page_in_a_browser_without_a_network(address: str, browse
         time.sleep(0.2)
         found = browser.run(listed)
     assert any("/algorithms/cql.html" in each for each in found), found
-    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
