@@ -42,7 +42,7 @@ fuzz: .venv/.installed
 	SAPP_FUZZ_CASES=$(FUZZ) SAPP_FUZZ_SEED=$(SEED) $(BIN)/pytest tests/fuzz -rP --timeout 0
 
 faults: .venv/.installed
-	SAPP_FAULTS=$(FAULTS) $(BIN)/pytest tests/faults -rP --timeout 0
+	SAPP_FAULTS=$(FAULTS) $(BIN)/pytest tests/faults tests/training/test_kill.py -rP --timeout 0
 
 QUICK := core data docs envs evaluation export networks ope report runs
 

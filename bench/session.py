@@ -113,7 +113,10 @@ class Session:
         extra = {name: value.format(**words) for name, value in job.environment.items()}
         self.say(f"{job.name}: begins, {seconds:.0f} s at most")
         with (self.out / f"{job.name}.log").open("a") as log:
+            # a shell starts what runs in its background deaf to SIGINT, and children inherit that
+            deaf = signal.signal(signal.SIGINT, signal.default_int_handler)
             process = subprocess.Popen(filled, stdout=log, stderr=subprocess.STDOUT, env=os.environ | extra)
+            signal.signal(signal.SIGINT, deaf)
         now = time.monotonic()
         self.running[job.name] = Running(job, process, now + seconds + GRACE, now)
 

@@ -123,7 +123,8 @@ def _begun(out: str | Path | None, sizes: Sizes) -> tuple[Path, Sizes, str]:
             sizes,
             f"The demo in {folder} goes on as it began: {sizes.worlds} problems, {sizes.steps:,} steps.",
         )
-    if folder.exists() and any(folder.iterdir()):
+    own = f".{SIZES}."  # what a start that was killed left is cleared by the next that writes the sizes
+    if folder.exists() and not (folder.is_dir() and all(each.name.startswith(own) for each in folder.iterdir())):
         raise SappError(f"{folder}: holds files, and they are not a demo's; choose another --out")
     folder.mkdir(parents=True, exist_ok=True)
     write_text(file, json.dumps(asdict(sizes)) + "\n")

@@ -25,6 +25,11 @@ if importlib.util.find_spec("imageio") is None:
 from sapp.collect.benchmark import make, shipped
 shipped.FOLDER = Path("policies").absolute()
 """
+DEMO = """
+from sapp.cli.demo_problem import Sizes
+from sapp.cli.demo_run import demo
+demo("demo", Sizes(exact_worlds=4, worlds=2, steps=3, hidden=(8,)), progress=False)
+"""
 GRID = """
 from dataclasses import replace
 from sapp.experiments import random_ratio
@@ -99,6 +104,11 @@ SCENARIOS: dict[str, Scenario] = {
                                                               "--eval-episodes", "1"]), trains=True, pure=False),
     "collect dqn": Scenario(ONLINE, again=resume_or(ONLINE, "new", ["collect", "--resume", "new", "--threads", "1",
                                                                    "--quiet"]), trains=True, pure=False),
+    "demo": Scenario(DEMO, trains=True, pure=False),
+    "select": Scenario(
+        ["select", "run", "--data", "point.npz", "--fit-steps", "2", "--bags", "2", "--fit-hidden", "4"],
+        ["run", "point.npz"], trains=True, ends=3,
+    ),
     "store": Scenario(MAKE_STORE, pure=False),
     "experiment": Scenario(["experiment", "grid.py", "--out", "experiment", "--quiet"],
                            prepare=lambda folder: (folder / "grid.py").write_text(GRID), trains=True, pure=False),
