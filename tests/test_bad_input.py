@@ -648,8 +648,7 @@ def test_read_only_folder(place, tiny, short, capfd):
             ["data", "show", str(place.point), "--plot", str(fixed / "figure.png")],
         ):
             assert main(argv) == 2, argv
-            said = complaint(capfd.readouterr().err)
-            assert "Read-only" in said or "cannot be written to" in said
+            assert "Read-only" in complaint(capfd.readouterr().err)
         assert main(["resume", str(fixed / "finished")]) == 0  # nothing to do
         assert main(["evaluate", str(fixed / "run"), "--episodes", "1"]) == 0  # reading needs no writing
         assert listing(fixed) == before

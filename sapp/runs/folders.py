@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import shutil
@@ -80,8 +81,14 @@ def check_place(folder: Path) -> None:
     """Refuse a place where no folder can be made, without making one."""
     near = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
     if not near.is_dir() or not os.access(near, os.W_OK):
-        why = "cannot be written to" if near.is_dir() else "is not a folder"
+        why = f"cannot be written to: {_unwritable(near)}" if near.is_dir() else "is not a folder"
         raise SappError(f"{folder}: cannot make the run folder ({near} {why}); choose another --out")
+
+
+def _unwritable(folder: Path) -> str:
+    """Why nothing can be written there, in the system's words."""
+    fixed = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
+    return os.strerror(errno.EROFS if fixed else errno.EACCES)
 
 
 def new_folder(stem: str) -> Path:

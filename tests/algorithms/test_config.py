@@ -297,4 +297,9 @@ def test_an_installed_package_offers_algorithms_and_weights(tmp_path: Path) -> N
     first, *page = done.stdout.splitlines()
     assert first == "7.0 0.125 True"
     assert any("their-rule " in line for line in page)
+    listed = subprocess.run(
+        [sys.executable, "-m", "sapp", "algorithms", "--json"], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
+    assert "their_rules:TheirRule" in json.loads(listed.stdout)["algorithms"]["their-rule"]["about"]
     assert any(line.startswith("their-weights ") for line in page)
