@@ -30,7 +30,8 @@ NAME is one of these, or a Python file of your own whose function grid(scale) de
 
 --scale smoke takes minutes on two cores (tiny networks on logs of the point task: it shows that all parts work), small
 hours on one GPU (medium and random data, 200k steps), paper is the paper's protocol. Results go into a store; what it
-holds is never trained again, and the same command resumes an interrupted experiment.
+holds is never trained again, and the same command resumes an interrupted experiment. --rows keeps the results as text,
+too, so that an experiment can go on where neither its store nor its run folders are at hand.
 
 \b
 Examples:
@@ -42,7 +43,8 @@ Examples:
 """
 _REPORT = """Write one self-contained page: tables with the paper's numbers beside ours, learning curves, diagnostics.
 
-SOURCES are results stores, run folders, or folders that hold either. The page needs no network; open it in any browser.
+SOURCES are results stores, run folders, folders that hold either, or the folder of an experiment's --rows. The page
+needs no network; open it in any browser.
 
 \b
 Examples:
@@ -65,6 +67,10 @@ def experiment(
         Path | None, typer.Option("--out", "-o", help="Folder of its runs; default runs/experiment-NAME-SCALE.")
     ] = None,
     store: Annotated[Path | None, typer.Option("--store", help="Results store; default OUT/results.sqlite.")] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option("--rows", help="Folder of CSV files with the results: read first, added to after every job."),
+    ] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", help="Steps of the last phase, instead of the scale's.")
@@ -128,9 +134,11 @@ def experiment(
         if on == "ray":
             from sapp.experiments.on_ray import run_on_ray
 
-            run_on_ray(grid, folder, path, data=data, address=address)
+            run_on_ray(grid, folder, path, data=data, address=address, rows=rows)
         else:
-            run_experiment(grid, folder, path, data=data, progress=not quiet, time_limit=time_limit, together=together)
+            run_experiment(
+                grid, folder, path, data=data, progress=not quiet, time_limit=time_limit, together=together, rows=rows
+            )
     finally:
         # also after a failed job: what is there can be looked at
         if path.is_file() and _holds_runs(path):

@@ -20,6 +20,7 @@ from sapp.core.errors import Interrupted, SappError, TimeLimitReached
 from sapp.core.files import write_text
 from sapp.data import Dataset
 from sapp.data.frames import FrameDataset
+from sapp.experiments import text_store
 from sapp.experiments.collect_results import cells, collect_results
 from sapp.experiments.datasets import find_file, load_dataset
 from sapp.experiments.grid import Family, Grid, Maker, Scale, run_key
@@ -56,6 +57,7 @@ def run_experiment(
     progress: bool = True,
     time_limit: float | None = None,
     together: bool = False,
+    rows: Path | None = None,
     say: Callable[[str], None] = print,
 ) -> Store:
     """Train what the store lacks of a grid, one job after another, and return the store.
@@ -70,6 +72,8 @@ def run_experiment(
             begins, and the same call goes on with what is unfinished.
         together: train all environments of a family side by side, which fills a large GPU with few runs each; the data
             of all must fit into memory. By default one environment after another.
+        rows: folder of CSV files with the same results (``text_store``): what they hold is taken into the store first,
+            and what is trained is added to them.
         say: where to report what is done.
     """
     out = Path(out)
@@ -80,7 +84,7 @@ def run_experiment(
     clock = Clock(time_limit, [len(names) * len(family.variants) for names, family in jobs])
     check_data(grid, [name for names, _ in jobs for name in names], data)
     with locked(path):
-        found = Store(path, create=True)
+        found = opened(path, rows)
         loaded: tuple[tuple[str, ...], list[Dataset | FrameDataset]] = ((), [])
         for names, family in jobs:
             share = clock.share()
@@ -99,7 +103,7 @@ def run_experiment(
                 failures.append(f"{family.name}: {error}")
                 say(f"{family.name}: {error}")
                 continue
-            keep(found, finished)
+            keep(found, finished, rows)
     if failures:
         raise SappError(f"{len(failures)} of {len(jobs)} jobs failed, the others are in {path}: {failures[0]}")
     if stopped:
@@ -139,12 +143,22 @@ def train_job(
     return [collect_results(grid, run, missing, phases, shared, job), listed]
 
 
-def keep(store: Store, finished: Iterable[Results]) -> None:
-    """Add a job's rows to the store, and its timings to the file beside."""
+def opened(path: Path, rows: Path | None) -> Store:
+    """The results store, made if it is not there, with what a folder of CSV files holds."""
+    store = Store(path, create=True)
+    if rows is not None and text_store.is_text_store(rows):
+        keep(store, [text_store.read(rows)])
+    return store
+
+
+def keep(store: Store, finished: Iterable[Results], rows: Path | None = None) -> None:
+    """Add a job's rows to the store, its timings to the file beside it, and all of that to a folder of CSV files."""
     for each in finished:
         store.add(each)
         if each.timings:
             _add_timings(store.timings_path, each.timings)
+    if rows is not None:
+        text_store.write(store, rows)
 
 
 def _trained(

@@ -15,7 +15,7 @@ from typing import Any
 
 from sapp.core.errors import SappError
 from sapp.core.extras import require
-from sapp.experiments.driver import check_data, keep, load_datasets, train_job
+from sapp.experiments.driver import check_data, keep, load_datasets, opened, train_job
 from sapp.experiments.grid import Family, Grid
 from sapp.experiments.store import Results, Store, locked
 
@@ -29,6 +29,7 @@ def run_on_ray(
     address: str | None = None,
     cpus: int = 1,
     gpus: float | None = None,
+    rows: Path | None = None,
     say: Callable[[str], None] = print,
 ) -> Store:
     """Train what the store lacks of a grid on a Ray cluster and return the store.
@@ -41,6 +42,7 @@ def run_on_ray(
         address: of the cluster (default: the one that is found, else a new one on this machine).
         cpus: that a job asks for.
         gpus: that a job asks for (default: 1 where the cluster has any).
+        rows: folder of CSV files with the same results, as ``run_experiment`` takes it.
         say: where to report what is done.
     """
     out = Path(out).resolve()
@@ -48,7 +50,7 @@ def run_on_ray(
     failures: list[str] = []
     check_data(grid, [name for names, _ in grid.jobs() for name in names], data)
     with locked(path), _cluster(address) as ray:
-        found = Store(path, create=True)
+        found = opened(path, rows)
         share = gpus if gpus is not None else min(1.0, ray.cluster_resources().get("GPU", 0.0))
         train = ray.remote(num_cpus=cpus, num_gpus=share, max_retries=-1)(_job)
         known = found.known()
@@ -69,7 +71,7 @@ def run_on_ray(
                 continue
             for line in lines:
                 say(line)
-            keep(found, finished)
+            keep(found, finished, rows)
     if failures:
         raise SappError(f"{len(failures)} of {total} jobs failed, the others are in {path}: {failures[0]}")
     return found

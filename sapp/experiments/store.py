@@ -39,9 +39,11 @@ _KEYS = {
 }  # fmt: skip
 """How many of a table's first columns are its key. Rows are kept in the order of their keys."""
 
-_TYPES: dict[str, Any] = dict.fromkeys(
-    ("position", "seed", "transitions", "episodes", "step", "episode", "updates", "number"), int
-) | {"return": float, "score": float | None, "environment": str | None, "physics": str | None}  # fmt: skip
+WHOLE_NUMBERS = ("position", "seed", "transitions", "episodes", "step", "episode", "updates", "number")
+"""Columns that hold whole numbers."""
+_TYPES: dict[str, Any] = dict.fromkeys(WHOLE_NUMBERS, int) | {
+    "return": float, "score": float | None, "environment": str | None, "physics": str | None,
+}  # fmt: skip
 _JSON: dict[str, Any] = {
     "algorithm": dict[str, Any], "phases": list[dict[str, Any]], "evaluation": dict[str, Any],
     "parameters": dict[str, int], "versions": dict[str, str], "values": dict[str, float | None],
@@ -137,29 +139,35 @@ class Store:
             raise SappError(f"{self.path}: cannot read ({error}); restore it or run the experiment again") from None
         rows = [dict(zip(TABLES[table], row, strict=True)) for row in found]
         for row in rows:
-            self._check_row(table, row)
+            check_row(self.path, table, row)
         return rows
-
-    def _check_row(self, table: str, row: Mapping[str, Any]) -> None:
-        """Refuse a row whose values are not of the types that are written; JSON is read to know."""
-        for name, value in row.items():
-            where = f"{self.path}: {table}: {name!r}"
-            if name in _JSON:
-                try:
-                    check_fits(json.loads(value), _JSON[name], where)
-                except (TypeError, ValueError, RecursionError):
-                    raise SappError(f"{where} is {shown(value)}, not JSON; restore the store") from None
-            else:
-                check_fits(value, _TYPES.get(name, str), where)
-                if isinstance(value, str) and not value.isprintable():
-                    raise SappError(f"{where} is {shown(value)}: it holds control characters; restore the store")
-        if table == "events" and row["kind"] not in set(EventKind):
-            raise SappError(f"{self.path}: events: 'kind' is {shown(row['kind'])}; restore the store")
 
     @property
     def timings_path(self) -> Path:
         """The file beside the store that says how long training took."""
         return self.path.with_name(f"{self.path.stem}-timings.csv")
+
+
+def keys_of(table: str) -> int:
+    """How many of a table's first columns are its key."""
+    return _KEYS[table]
+
+
+def check_row(path: Path, table: str, row: Mapping[str, Any]) -> None:
+    """Refuse a row whose values are not of the types that are written; JSON is read to know."""
+    for name, value in row.items():
+        where = f"{path}: {table}: {name!r}"
+        if name in _JSON:
+            try:
+                check_fits(json.loads(value), _JSON[name], where)
+            except (TypeError, ValueError, RecursionError):
+                raise SappError(f"{where} is {shown(value)}, not JSON; restore the store") from None
+        else:
+            check_fits(value, _TYPES.get(name, str), where)
+            if isinstance(value, str) and not value.isprintable():
+                raise SappError(f"{where} is {shown(value)}: it holds control characters; restore the store")
+    if table == "events" and row["kind"] not in set(EventKind):
+        raise SappError(f"{path}: events: 'kind' is {shown(row['kind'])}; restore the store")
 
 
 def _make(path: Path) -> None:

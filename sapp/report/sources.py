@@ -15,7 +15,8 @@ import numpy as np
 from sapp.core.decode import check_fits, decode
 from sapp.core.errors import SappError
 from sapp.data.normalised_scores import base_name, normalized_score
-from sapp.experiments.store import Store
+from sapp.experiments import text_store
+from sapp.experiments.store import TABLES, Store
 from sapp.report.records import Experiment, Member, Played, dataset_order, told_apart, unique
 from sapp.runs import metric_tables as tables
 from sapp.runs.events import Event, EventKind
@@ -32,14 +33,16 @@ def read(sources: Sequence[str | Path]) -> list[Experiment]:
     found: list[Experiment] = []
     folders: list[Path] = []
     for source in map(Path, sources):
-        if source.is_dir():
+        if source.is_dir() and text_store.is_text_store(source):
+            found += from_text(source)
+        elif source.is_dir():
             inside = [source] if (source / "config.json").is_file() else _run_folders(source)
             stores = sorted(source.glob("*.sqlite")) if not (source / "config.json").is_file() else []
             for store in stores:
                 found += from_store(store)
             if not stores:
                 if not inside:
-                    raise SappError(f"{source}: neither a run folder nor a folder with runs or a results store")
+                    raise SappError(f"{source}: neither a run folder nor a folder with runs or results")
                 folders += inside
         elif source.suffix == ".csv" and source.is_file():
             found.append(from_scores(source))
@@ -62,8 +65,22 @@ def _run_folders(folder: Path) -> list[Path]:
 def from_store(path: Path) -> list[Experiment]:
     """All experiments of a store."""
     with Store(path) as store:
-        rows = {name: store.rows(name) for name in ("experiments", "cells", "runs", "evaluations", "metrics", "events")}
+        rows = {name: store.rows(name) for name in TABLES}
         timings = _csv(store.timings_path)
+    return _experiments(path, rows, timings, path.parent)
+
+
+def from_text(folder: Path) -> list[Experiment]:
+    """All experiments of a results store that was written as CSV files."""
+    found = text_store.read(folder).rows
+    rows = {name: [dict(zip(TABLES[name], row, strict=True)) for row in found[name]] for name in TABLES}
+    return _experiments(folder, rows, _csv(folder / f"{text_store.TIMINGS}.csv"), folder)
+
+
+def _experiments(
+    path: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], timings: Sequence[Mapping[str, str]], beside: Path
+) -> list[Experiment]:
+    """The experiments of a store's tables; ``beside`` is where their runs' animations lie."""
     if missing := {cell["run"] for cell in rows["cells"]} - {row["run"] for row in rows["runs"]}:
         raise SappError(f"{path}: has no run {min(missing)!r}, which a cell names; restore it, or run it again")
     evaluations: dict[str, dict[int, list[tuple[int, float, float | None]]]] = {}
@@ -96,7 +113,7 @@ def from_store(path: Path) -> list[Experiment]:
             Experiment(
                 head["experiment"], head["scale"], f"{head['title']} (scale: {head['scale']})", head["question"],
                 head["focus"], tuple(dict.fromkeys(name for _, name in order)), dataset_order(members), tuple(members),
-                path.name, tuple(notes), timings, _videos([path.parent]),
+                path.name, tuple(notes), timings, _videos([beside]),
             )
         )  # fmt: skip
     return found

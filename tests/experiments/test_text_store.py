@@ -1,0 +1,118 @@
+"""A results store as CSV files: written, read and gone on from, with nothing lost that a report or a driver needs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from tiny_experiment import tiny_grid
+
+from sapp.core.errors import SappError
+from sapp.experiments import text_store
+from sapp.experiments.driver import run_experiment
+from sapp.experiments.store import Store
+from sapp.report.sources import read
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny experiment that was run with ``rows``."""
+    folder = tmp_path_factory.mktemp("finished")
+    run_experiment(tiny_grid(), folder, progress=False, say=lambda _: None, rows=folder / "rows")
+    return folder
+
+
+def restored(rows: Path, path: Path) -> Store:
+    store = Store(path, create=True)
+    store.add(text_store.read(rows))
+    return store
+
+
+def test_a_store_made_from_its_text_holds_the_same(finished: Path, tmp_path: Path) -> None:
+    with Store(finished / "results.sqlite") as before, restored(finished / "rows", tmp_path / "r.sqlite") as after:
+        for table in ("experiments", "cells", "runs", "evaluations", "events"):
+            assert before.rows(table) == after.rows(table), table
+        kept = {(row["run"], row["step"], row["phase"]): row["values"] for row in after.rows("metrics")}
+        full = {(row["run"], row["step"], row["phase"]): row["values"] for row in before.rows("metrics")}
+        assert kept.keys() <= full.keys()
+        played = {(row["run"], row["step"]) for row in before.rows("evaluations")}
+        assert played <= {key[:2] for key in kept}
+        for key, values in kept.items():
+            assert json.loads(values) == pytest.approx(json.loads(full[key]), rel=1e-5)
+    assert (finished / "rows" / "timings.csv").read_bytes() == (finished / "results-timings.csv").read_bytes()
+
+
+def test_of_metrics_those_at_evaluations_and_ends_of_phases_are_kept(finished: Path, tmp_path: Path) -> None:
+    results = text_store.read(finished / "rows")
+    run, step, phase, _ = results.rows["metrics"][-1]
+    between = [(run, step + 7, phase, '{"critic/loss":1.0}'), (run, step + 9, phase, '{"critic/loss":1.23456789}')]
+    results.rows["metrics"].extend(between)
+    with Store(tmp_path / "r.sqlite", create=True) as store:
+        store.add(results)
+        text_store.write(store, tmp_path / "rows")
+    kept = {row[:3]: row[3] for row in text_store.read(tmp_path / "rows").rows["metrics"]}
+    assert (run, step + 7, phase) not in kept
+    assert kept[run, step + 9, phase] == '{"critic/loss":1.23457}'
+    assert (run, step, phase) in kept
+
+
+def test_what_the_text_holds_is_not_trained_again(finished: Path, tmp_path: Path) -> None:
+    rows, said = tmp_path / "rows", []
+    shutil.copytree(finished / "rows", rows)
+    run_experiment(tiny_grid(), tmp_path / "out", progress=False, say=said.append, rows=rows)
+    assert said == ["cql-point: 10 runs, all done before"]
+    for file in rows.iterdir():
+        assert file.read_bytes() == (finished / "rows" / file.name).read_bytes(), file.name
+
+
+def test_more_seeds_are_added_to_the_text_and_its_lines_stay(finished: Path, tmp_path: Path) -> None:
+    rows, said = tmp_path / "rows", []
+    shutil.copytree(finished / "rows", rows)
+    part = tiny_grid(seeds=(0, 1, 2)).only(None, ["CQL", "SA-CQL"])
+    run_experiment(part, tmp_path / "out", progress=False, say=said.append, rows=rows)
+    assert said[0].startswith("cql-point: 2 runs of 6")
+    for name in ("runs.csv", "evaluations.csv", "metrics.csv", "cells.csv"):
+        before = (finished / "rows" / name).read_text().splitlines()
+        after = (rows / name).read_text().splitlines()
+        assert set(before) < set(after), name
+        assert after[1:] == sorted(after[1:]) or name != "runs.csv"
+
+
+def test_a_report_reads_the_text_as_it_reads_the_store(finished: Path) -> None:
+    (from_store,), (from_text,) = read([finished / "results.sqlite"]), read([finished / "rows"])
+    assert (from_text.title, from_text.variants, from_text.datasets) == (
+        from_store.title, from_store.variants, from_store.datasets,
+    )  # fmt: skip
+    assert from_text.timings == from_store.timings
+    for mine, theirs in zip(from_text.members, from_store.members, strict=True):
+        assert mine.evaluations == theirs.evaluations
+        assert mine.facts == theirs.facts
+        assert mine.starts == theirs.starts
+        assert 0 < len(mine.metrics["critic/value"]) <= len(theirs.metrics["critic/value"])
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "words"),
+    [
+        ("evaluations.csv", "run,step,updates,returns", "run,step,returns,updates", "must have the columns run, step"),
+        ("evaluations.csv", ";", ";x", "must be numbers joined by ;"),
+        ("evaluations.csv", ";", ";inf;", "must be a finite number"),
+        ("cells.csv", ",CQL,0,", ",CQL,zero,", "'seed' is 'zero'"),
+        ("metrics.csv", "{", "[", "not JSON"),
+        ("runs.csv", None, "", "is not in runs.csv"),
+    ],
+)
+def test_damaged_text_is_refused_in_one_line(
+    finished: Path, tmp_path: Path, name: str, old: str | None, new: str, words: str
+) -> None:
+    rows = tmp_path / "rows"
+    shutil.copytree(finished / "rows", rows)
+    content = (rows / name).read_text()
+    changed = content.replace(old, new, 1) if old is not None else content.splitlines()[0] + "\n"
+    assert changed != content
+    (rows / name).write_text(changed)
+    with pytest.raises(SappError, match=words) as caught:
+        text_store.read(rows)
+    assert "\n" not in str(caught.value)
