@@ -54,7 +54,7 @@ def test_of_metrics_those_at_evaluations_and_ends_of_phases_are_kept(finished: P
         text_store.write(store, tmp_path / "rows")
     kept = {row[:3]: row[3] for row in text_store.read(tmp_path / "rows").rows["metrics"]}
     assert (run, step + 7, phase) not in kept
-    assert kept[run, step + 9, phase] == '{"critic/loss":1.23457}'
+    assert kept[run, step + 9, phase] == '{"critic/loss": 1.23457}'
     assert (run, step, phase) in kept
 
 
