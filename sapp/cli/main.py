@@ -23,6 +23,7 @@ from sapp.cli.options import SETTINGS, bound_numbers
 from sapp.cli.theory import theory_app
 from sapp.core.backend_choice import unusable_backend
 from sapp.core.errors import Interrupted, SappError, printable
+from sapp.core.program_cache import keep_compiled_programs
 from sapp.core.version import __version__
 
 # A usage error of the parser; typer carries the parser inside or beside it depending on its version.
@@ -68,6 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    keep_compiled_programs()
     try:
         code = bound_numbers(typer.main.get_command(app)).main(args=arguments, prog_name="sapp", standalone_mode=False)
         sys.stdout.flush()
