@@ -161,35 +161,6 @@ def paired_difference(
     return mean_interval(one - other, seed, confidence, resamples)
 
 
-def seeds_and_episodes(
-    values: npt.ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 10_000
-) -> Interval:
-    """The mean of scores [seeds, episodes] with an interval for what new seeds would score.
-
-    Episodes of one policy are not independent evidence about the algorithm, so with at most `FEW` seeds the interval is
-    Student's on the seeds' means, and a single seed has none. With more, both seeds and episodes are drawn anew;
-    episodes in common to all seeds, because episode e starts in the same state for each.
-    """
-    scores = np.asarray(values, np.float64)
-    if scores.ndim != 2 or not scores.size:
-        raise SappError(f"scores have shape {scores.shape}: give [seeds, episodes] with at least one of each")
-    if len(scores) <= FEW:
-        return student(scores.mean(1)).interval(confidence)
-    rng = np.random.default_rng(seed)
-    rows, columns = (rng.integers(count, size=(resamples, count)) for count in scores.shape)
-    draws = scores[rows[:, :, None], columns[:, None, :]].mean((1, 2))
-    low, high = np.quantile(draws, _ends(confidence))
-    return Interval(float(scores.mean()), float(low), float(high))
-
-
-def mean_of_groups(groups: Sequence[npt.ArrayLike], confidence: float = 0.95) -> Interval:
-    """The mean of the means of independent groups (one number per seed, say, and a group per dataset), Student's.
-
-    A group of a single value leaves the interval unknown.
-    """
-    return average([student(group) for group in groups]).interval(confidence)
-
-
 def bootstrap_interval(
     values: npt.ArrayLike,
     seed: int,

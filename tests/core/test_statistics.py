@@ -14,9 +14,7 @@ from sapp.core.statistics import (
     iqm_statistic,
     mean,
     mean_interval,
-    mean_of_groups,
     paired_difference,
-    seeds_and_episodes,
     spearman,
     standard_error,
     student,
@@ -111,8 +109,6 @@ def test_bad_requests():
         spearman([1.0], [1.0, 2.0])
     with pytest.raises(SappError, match="no values"):
         average([])
-    with pytest.raises(SappError, match="seeds, episodes"):
-        seeds_and_episodes(np.ones(3))
     with pytest.raises(SappError, match="shapes"):
         paired_difference([1.0], [1.0, 2.0], 0)
 
@@ -126,10 +122,8 @@ def test_few_values_have_students_interval_and_many_the_bootstraps():
 
 
 def test_a_single_value_has_no_interval_and_equal_values_a_narrow_one():
-    for one in (
-        mean_interval([4.0]), seeds_and_episodes([[3.0, 5.0]]), paired_difference([5.0], [1.0]),
-        mean_of_groups([[3.0, 5.0], [4.0]]),
-    ):  # fmt: skip
+    groups = average([student([3.0, 5.0]), student([4.0])]).interval()
+    for one in (mean_interval([4.0]), paired_difference([5.0], [1.0]), groups):
         assert one.estimate == 4.0
         assert not one.known
         assert np.isnan(one.low)
@@ -139,24 +133,6 @@ def test_a_single_value_has_no_interval_and_equal_values_a_narrow_one():
     assert np.isnan(student([4.0]).p)
     assert student([2.0, 2.0]).p == 0.0
     assert student([0.0, 0.0]).p == 1.0
-
-
-def test_interval_is_about_seeds_not_only_episodes():
-    """Two policies, each of which always scores the same: thousands of episodes tell no more than two seeds."""
-    values = np.repeat([[0.0], [10.0]], 1000, axis=1)
-    assert seeds_and_episodes(values) == mean_interval([0.0, 10.0])
-    assert seeds_and_episodes(values).high == pytest.approx(5 + 12.706 * 5, abs=0.01)
-    same = seeds_and_episodes(np.ones((3, 5)))
-    assert (same.low, same.high) == (1.0, 1.0)
-
-
-def test_beyond_few_seeds_both_seeds_and_episodes_are_drawn():
-    rng = np.random.default_rng(1)
-    seeds, episodes = rng.normal(0, 3, (40, 1)), rng.normal(0, 3, (1, 10))
-    found = seeds_and_episodes(seeds + episodes, seed=0)
-    spread = np.sqrt(seeds.var() / 40 + episodes.var() / 10)
-    assert found.high - found.low == pytest.approx(2 * 1.96 * spread, rel=0.1)
-    assert found == seeds_and_episodes(seeds + episodes, seed=0)
 
 
 def test_welch_is_scipys():
@@ -173,12 +149,13 @@ def test_welch_is_scipys():
 def test_a_mean_of_groups_has_students_and_welchs_intervals():
     """One group is Student's t, two with opposite signs are half of Welch's difference."""
     first, second = SAMPLE[:7], SAMPLE[7:12] * 3.0
-    one = mean_of_groups([first], confidence=0.9)
+    one = average([student(first)]).interval(0.9)
     expected = stats.ttest_1samp(first, 0.0).confidence_interval(0.9)
     np.testing.assert_allclose(one, (first.mean(), expected.low, expected.high))
     ends = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    np.testing.assert_allclose(mean_of_groups([first, -second])[1:], np.array([ends.low, ends.high]) / 2)
-    assert mean_of_groups([[1.0, 1.0], [3.0, 3.0]]) == (2.0, 2.0, 2.0)
+    both = average([student(first), student(-second)]).interval()
+    np.testing.assert_allclose(both[1:], np.array([ends.low, ends.high]) / 2)
+    assert average([student([1.0, 1.0]), student([3.0, 3.0])]).interval() == (2.0, 2.0, 2.0)
 
 
 def test_averages_of_averages_have_the_same_freedom_as_all_at_once():
@@ -222,9 +199,6 @@ def test_intervals_of_few_seeds_cover_what_they_say(name, count):
     one, other = (population.draw(rng, (2_000, count)) for _ in range(2))
     low, high = BANDS[name]
     assert low <= covered([mean_interval(seeds) for seeds in one], population.mean) <= high
-    assert low <= covered([mean_of_groups([seeds]) for seeds in one], population.mean) <= high
-    episodes = one[:, :, None] + rng.normal(0, 5, (2_000, count, 4))
-    assert low <= covered([seeds_and_episodes(scores) for scores in episodes], population.mean) <= high
     low, high = GAP_BANDS[name]
     assert low <= covered([welch(*pair).interval() for pair in zip(one, other, strict=True)], 0.0) <= high
     assert low <= covered([paired_difference(*pair) for pair in zip(one, other, strict=True)], 0.0) <= high

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sapp.core.errors import SappError
-from sapp.theory.chain import choice, choice_loss
+from sapp.theory.chain import Setting, choice
 from sapp.theory.chain_tuned import GRID, METHODS, Tuned, losses, problems, tuned_chain, weights
 
 
@@ -42,12 +42,24 @@ def test_the_better_side_is_the_better_known_one_if_the_behaviour_knows() -> Non
     assert all(each.left + each.right == 20 for each in knowing + either)
 
 
-def test_losses_are_the_chains_at_a_given_alpha() -> None:
-    (setting, *_) = problems(4, 20, True, 3)
-    given = losses([setting], True, [setting.alpha])
-    expected, _ = choice_loss(setting, True)
-    for name, value in expected.items():
-        assert given[name][0, 0] == pytest.approx(value), name
+def test_losses_by_hand() -> None:
+    """One coin each side, no pessimism: the winner is chosen, ties go to one half."""
+    discount = 0.8
+    setting = Setting(arm=1, left=1, right=1, left_reward=0.6, right_reward=0.5, discount=discount)
+    found = losses([setting], False, [0.0])
+    worth = 0.5 * discount / (1 - 0.5 * discount**2)
+    only_left, only_right = 0.6 * 0.5, 0.4 * 0.5
+    tie = 1 - only_left - only_right
+    assert choice(setting).truth.max() == pytest.approx(worth * 0.6)
+    assert found["none"].item() == pytest.approx(worth * 0.1 * (only_right + tie / 2))
+    assert found["pp"].item() == pytest.approx(found["none"].item())
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_much_pessimism_goes_where_the_log_goes(follow: bool) -> None:
+    rare = Setting(left=5, right=95)
+    always_right = choice(rare, follow).truth[3]
+    assert losses([rare], follow, [1.0])["w"].item() == pytest.approx(choice(rare, follow).truth.max() - always_right)
 
 
 def test_weights_by_hand() -> None:

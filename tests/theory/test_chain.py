@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from sapp.core.errors import SappError
-from sapp.theory.chain import SPREADS, Setting, chain, choice_loss, sweep
+from sapp.theory.chain import SPREADS, chain, sweep
 from sapp.theory.chain_show import plot_chain, print_chain
 
 GAMMA = 0.9
@@ -81,34 +81,6 @@ def test_sweep_directions() -> None:
     assert np.all(np.diff(tilt["w"]) < 0)  # the better the left is known, the smaller its weight
     assert np.ptp(found.value["none"]) == pytest.approx(0)
     assert found.value["w"].argmax() == 4
-
-
-def test_choice_loss_by_hand() -> None:
-    """One coin each side, no pessimism: the winner is chosen, ties go to one half."""
-    setting = Setting(arm=1, left=1, right=1, left_reward=0.6, right_reward=0.5, discount=GAMMA, alpha=0.0)
-    loss, best = choice_loss(setting)
-    worth = 0.5 * GAMMA / (1 - 0.5 * GAMMA**2)
-    only_left, only_right = 0.6 * 0.5, 0.4 * 0.5
-    tie = 1 - only_left - only_right
-    assert best == pytest.approx(worth * 0.6)
-    assert loss["none"] == pytest.approx(worth * 0.1 * (only_right + tie / 2))
-    assert loss["pp"] == pytest.approx(loss["none"])
-
-
-def test_much_pessimism_goes_where_the_log_goes() -> None:
-    rare = Setting(left=5, right=95, alpha=1.0)
-    for follow in (False, True):
-        loss, best = choice_loss(rare, follow)
-        assert loss["w"] == pytest.approx(best - choice_best_right(rare, follow))
-
-
-def choice_best_right(setting: Setting, follow: bool) -> float:
-    """True value of always turning right."""
-    policy = np.full((2 * setting.arm + 3, 2), 0.5)
-    if follow:
-        policy[setting.arm + 2 :] = (0, 1)
-    policy[setting.arm + 1] = (0, 1)
-    return float(setting.mdp.expected(setting.mdp.value(policy)))
 
 
 def test_print_and_plot(tmp_path) -> None:
