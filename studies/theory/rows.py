@@ -9,7 +9,7 @@ from pathlib import Path
 from sapp.core.statistics import Interval
 from sapp.theory.audit import Audit, Row
 from sapp.theory.chain_tuned import Tuned
-from sapp.theory.comparison import Comparison
+from studies.theory.comparison import Comparison
 from sapp.theory.statements import statement
 
 COUNTS = ("statement", "family", "checked", "holds", "violated", "not_met", "vacuous", "informative")

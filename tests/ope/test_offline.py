@@ -14,7 +14,6 @@ from sapp.ope.estimators import Fitted, Settings, bag_counts, fit
 from sapp.ope.exact import fit_exactly
 from sapp.ope.fqe import returns_to_go
 from sapp.ope.offline import Offline, evaluate_offline
-from sapp.ope.ranking import regret_at_1
 from sapp.ope.selection import select
 from sapp.ope.targets import Targets, from_function
 from sapp.tabular.estimator_logs import draw_logs, normalised_value, table_policy
@@ -255,10 +254,6 @@ def test_an_uncertain_choice_has_regret() -> None:
     found = select(report)
     assert found.order[0].best == pytest.approx(0.5, abs=0.02)
     assert found.regret == pytest.approx(1 / np.pi**0.5, abs=0.02)  # E[max(a, b) − a] of two standard normals
-
-
-def test_ranking_measures() -> None:
-    assert regret_at_1([1, 5, 2], [0.0, 1.0, 4.0]) == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
-from rich.console import Console
 
 from sapp.core.errors import SappError
 from sapp.theory.chain import SPREADS, chain, sweep
-from sapp.theory.chain_show import plot_chain, print_chain
+from sapp.theory.chain_show import plot_chain
 
 GAMMA = 0.9
 G = GAMMA / (2 - GAMMA)  # d(k+1)/d(k) on an arm: half of the time the uniform policy tries the unseen step, and stays
@@ -81,17 +78,6 @@ def test_sweep_directions() -> None:
     assert np.all(np.diff(tilt["w"]) < 0)  # the better the left is known, the smaller its weight
     assert np.ptp(found.value["none"]) == pytest.approx(0)
     assert found.value["w"].argmax() == 4
-
-
-def test_print_and_plot(tmp_path) -> None:
-    stream = io.StringIO()
-    console = Console(file=stream, width=160)
-    print_chain(console)
-    assert "w(ℓ)/w(r) = 9" in stream.getvalue()
-    print_chain(console, "kl")
-    assert "∞" in stream.getvalue()
-    plot_chain(tmp_path / "chain.png", "mmd", 0.05, left=8, right=12)
-    assert (tmp_path / "chain.png").stat().st_size > 10_000
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from sapp import SappError
-from sapp.tabular import FiniteMDP, Log, c0_printed, c0_repaired, empirical, suboptimality, upper_bound
-from sapp.theory.families import FAMILIES, REDRAWN, Instances, instances
+from sapp.tabular import FiniteMDP, Log, c0_printed, empirical
+from sapp.theory.families import Instances, instances
 from sapp.theory.statements import STATEMENTS, Case, Outcome, statement
-from sapp.theory.uniformity import uniformity
 
 HOLDS, VIOLATED, NOT_MET, VACUOUS = Outcome
 
@@ -33,20 +32,6 @@ def check(
 
 
 BETA, GREEDY = [0.5, 0.5], [1.0, 0.0]
-
-
-def test_bounds_by_hand() -> None:
-    assert c0_printed(3, 4, 2, 0.9, 0.05) == pytest.approx(10 * math.sqrt(0.5 * math.log(2 * 3 * 2 / 0.05)))
-    assert c0_printed(3, 4, np.inf, 0.9, 0.05) == pytest.approx(10 * math.sqrt(0.5 * math.log(2 * 3 * 4 / 0.05)))
-    assert c0_repaired(3, 2, 0.9, 0.05) == pytest.approx(20 * math.sqrt(0.5 * math.log(2 * 3 * 2 / 0.05)))
-    bound = upper_bound(np.array([0.0, 2.0]), np.full((2, 1), 10.0), np.full((2, 1), 0.3), np.array([[0.5], [0.0]]))
-    np.testing.assert_allclose(bound.inf, [0 + 3 + 5, 2 + 3 + 0])
-    np.testing.assert_allclose(bound.sup, [3 - 5, 3])
-    assert bound.total == pytest.approx(5 + 3)
-    made = bandit([BETA, GREEDY])
-    assert suboptimality(made.mdp[0], np.array([BETA])) == pytest.approx(5.0)
-    with pytest.raises(SappError, match="delta"):
-        c0_printed(1, 1, 1, 0.9, 0.0)
 
 
 def test_lemma_1_by_hand() -> None:
@@ -181,26 +166,6 @@ def test_theorem_2_repaired_bounds_the_occupancy_it_needs() -> None:
         met = result.outcome != NOT_MET
         assert met.mean() > 0.1
         assert np.all(condition.outcome[met] != NOT_MET)
-
-
-def test_a_union_over_pairs_is_not_uniform_over_policies() -> None:
-    found = uniformity(logs=300)
-    assert found.loss > found.bound
-    assert found.violated > 0.99
-    with pytest.raises(SappError, match="successors is 3"):
-        uniformity(successors=3)
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_families_keep_to_the_support_and_to_their_seed(family: str) -> None:
-    made, again = instances(family, [3, 4], 0.9), instances(family, [4], 0.9)
-    np.testing.assert_array_equal(made.model.transition[1], again.model.transition[0])
-    np.testing.assert_array_equal(made.policies[1], again.policies[0])
-    assert np.all(made.policies[(made.policies > 0)] > 0)
-    assert np.all(np.where(made.model.support[:, None], 0, made.policies) == 0)
-    assert np.all(made.model.visits > 0)
-    if family in REDRAWN:
-        np.testing.assert_array_equal(made.mdp.transition[0], made.mdp.transition[1])
 
 
 def test_unknown_names() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sapp import SappError
-from sapp.theory.comparison import METHODS, compare
+from studies.theory.comparison import METHODS, compare
 
 
 def test_methods_are_compared_on_the_same_instances() -> None:
