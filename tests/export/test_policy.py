@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,14 +13,12 @@ import numpy as np
 import pytest
 
 from sapp.algorithms.registry import ALGORITHMS, preset
-from sapp.cli.main import main
 from sapp.core.errors import SappError
 from sapp.core.spec import Spec
 from sapp.export import export_policy
 from sapp.export.graph import build
-from sapp.export.policy import TOLERANCE, _estimates, compare, in_float32, policy_function
+from sapp.export.policy import TOLERANCE, compare, in_float32, policy_function
 from sapp.runs.problem import Problem
-from sapp.runs.run import Run
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -81,46 +77,6 @@ def test_a_file_takes_observations_and_gives_actions_in_the_logs_units() -> None
     np.testing.assert_allclose(action, [[-2.0, 5.0, 1.0]], rtol=1e-6)
 
 
-def test_bounds_are_kept_on_either_side() -> None:
-    content = build(lambda x: jax.lax.clamp(-0.5, x, 0.25), 3, "y", {})
-    (found,) = onnxruntime.InferenceSession(content).run(None, {"observation": np.array([[-1, 0, 1]], np.float32)})
-    np.testing.assert_array_equal(found, [[-0.5, 0.0, 0.25]])
-
-
-def test_a_run_is_exported_with_its_card(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "policy.onnx"
-    assert main(["export", str(trained), str(file)]) == 0
-    assert "agrees with our policy" in capsys.readouterr().out
-    card = json.loads(file.with_suffix(".json").read_text())
-    run = Run(trained)
-    assert card["data"]["fingerprint"] == run.plan.problems[0].fingerprint
-    assert card["policy"]["algorithm"]["class"] == "CQL"
-    assert card["policy"]["step"] == run.step
-    assert card["value"] is None
-    assert "No off-policy estimate" in card["limits"][0]
-    page = file.with_suffix(".md").read_text()
-    assert page.startswith("# cql/point")
-    assert run.plan.problems[0].fingerprint in page
-    # one observation and many, beside Run.predict, which takes the same units
-    observation = np.random.default_rng(0).normal(size=(7, 2)).astype(np.float32)
-    session = onnxruntime.InferenceSession(file.read_bytes())
-    (action,) = session.run(None, {"observation": observation})
-    np.testing.assert_allclose(action, run.predict(observation), atol=1e-5)
-
-
-def test_an_estimate_is_quoted_for_the_checkpoint_it_is_of(trained: Path, tmp_path: Path) -> None:
-    """Without a step in its name it is of the newest."""
-    run = Run(Path(shutil.copytree(trained, tmp_path / "run")))
-    rows = [{"policy": "cql/point/0", "value": 1.0}, {"policy": f"cql/point/0 @ {run.step - 5}", "value": 2.0}]
-    report = {"discount": 0.9, "data": "point", "units": "reward", "policies": rows}
-    (run.path / "offline.json").write_text(json.dumps({"reports": [report]}))
-    for step, value in ((None, 1.0), (run.step, 1.0), (run.step - 5, 2.0)):
-        found = _estimates(run, "cql/point/0", step)
-        assert found is not None
-        assert found["value"] == value
-    assert _estimates(run, "cql/point/0", run.step - 1) is None
-
-
 def test_the_file_runs_with_onnxruntime_and_numpy_alone(trained: Path, tmp_path: Path) -> None:
     export_policy(trained, tmp_path / "policy.onnx")
     code = (
@@ -133,18 +89,6 @@ def test_the_file_runs_with_onnxruntime_and_numpy_alone(trained: Path, tmp_path:
     assert done.stdout.splitlines() == ["(3, 2)", "[]"]
 
 
-def test_choices_leave_as_whole_numbers_with_their_names(tmp_path: Path) -> None:
-    algorithm = preset("discrete-cql")
-    state = algorithm.init(jax.random.PRNGKey(0), Spec(5, 3, jnp.zeros(5), jnp.ones(5), True))
-    function = policy_function(algorithm.policy(state), problem(True, scaled=False))
-    content = build(function, 5, "action", {"labels": '["a", "b", "c"]'})
-    session = onnxruntime.InferenceSession(content)
-    (action,) = session.run(None, {"observation": np.zeros((4, 5), np.float32)})
-    assert action.dtype == np.int64
-    assert action.shape == (4,)
-    assert session.get_modelmeta().custom_metadata_map["labels"] == '["a", "b", "c"]'
-
-
 def test_half_precision_policies_leave_in_float32() -> None:
     from sapp.networks import GaussianActor
 
@@ -153,31 +97,10 @@ def test_half_precision_policies_leave_in_float32() -> None:
     assert compare(build(function, 5, "action", {}), function, problem(False), 100)["largest_difference"] < 1e-5
 
 
-def test_what_cannot_be_exported_is_named() -> None:
-    with pytest.raises(SappError, match="operation 'cumsum', which cannot be exported"):
-        build(lambda x: jnp.cumsum(x, axis=1), 5, "action", {})
-
-
 def test_a_file_that_disagrees_is_not_written() -> None:
     content = build(lambda x: x[:, :3] * 1.001, 5, "action", {})
     with pytest.raises(SappError, match="differs from our policy"):
         compare(content, lambda x: x[:, :3], problem(False), 10)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["policy.bin"], "must end in .onnx"),
-        (["policy.onnx", "--member", "nobody"], "no member 'nobody'"),
-        (["policy.onnx", "--step", "7"], "no checkpoint at step 7"),
-    ],
-)
-def test_wrong_use_is_one_line(
-    trained: Path, tmp_path: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", str(trained), str(tmp_path / arguments[0]), *arguments[1:]]) == 2
-    assert message in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_policies_of_frames_take_stacks_of_bytes() -> None:
