@@ -22,7 +22,7 @@ os.environ.setdefault("XLA_FLAGS", compiling.FLAGS)
 
 LONGEST = (
     "test_kill.py", "test_baselines.py", "test_cli_experiment.py", "test_own_logs.py", "test_population.py",
-    "test_occupancy.py", "test_occupancy_population.py", "test_frame_training.py", "test_train.py", "test_devices.py",
+    "test_occupancy.py", "test_occupancy_population.py", "test_frame_training.py", "test_train.py", "test_program.py",
     "test_driver.py",
 )  # fmt: skip
 """The files that take longest: they begin first, so that no process waits for one of them at the end."""

@@ -28,7 +28,6 @@ from sapp.runs.checkpoint import flatten
 from sapp.runs.events import Event, EventKind, RatioHealth
 from sapp.runs.members import MemberId
 from sapp.training import loop as loop_module
-from sapp.training.planning import a_twentieth
 from sapp.weights import ControlKind, control
 
 PRETRAIN = Phase("pretrain", 10, ratio=False, weighted=False)
@@ -184,10 +183,6 @@ def test_the_clock_goes_on_after_a_resume(straight: Run, tmp_path: Path) -> None
     seconds = [float(row["seconds"]) for row in sapp.resume(copy.path, progress=False).metrics()]
     assert seconds[:12] == [1000.0] * 12  # six rows of two members up to step 30
     assert all(1000.0 < value < 1100.0 for value in seconds[12:])
-
-
-def test_without_a_word_a_twentieth_of_the_steps_lies_between_evaluations() -> None:
-    assert [a_twentieth(steps) for steps in (5, 300, 1_000, 12_345, 1_000_000)] == [1, 15, 50, 650, 50_000]
 
 
 def test_checkpoints_have_the_usual_mode(train: Callable[..., Run], tmp_path: Path) -> None:
