@@ -27,7 +27,7 @@ def test_checkpoints_are_found_by_step(trained: Path) -> None:
     assert run.step == run.total_steps == 20
     step, actors = run.actors_at()
     assert (step, len(actors)) == (20, 1)
-    with pytest.raises(SappError, match="no checkpoint at step 7; it has .*20"):
+    with pytest.raises(SappError, match=r"no checkpoint at step 7; it has .*20"):
         run.restore(7)
     assert repr(run).endswith("1 members, step 20 of 20)")
 

@@ -34,7 +34,7 @@ def forked(source: sapp.Run, **change: object) -> list[Learner]:
 def test_members_are_taken_by_their_seed(source: sapp.Run) -> None:
     (found,) = forked(source)
     _, (learner,) = source.restore()
-    for kept, whole in zip(*(each.base.actor.network.layers for each in (found, learner)), strict=True):
+    for kept, whole in zip(*(each.base.actor.network.mlp.layers for each in (found, learner)), strict=True):
         np.testing.assert_array_equal(kept.weight, whole.weight[np.array([2, 0])])
     assert int(found.updates) == 2
 

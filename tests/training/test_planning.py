@@ -52,7 +52,7 @@ def test_ratios_that_learn_bring_the_papers_phases_and_preparations_their_own() 
         ({}, {}, "nothing to train: give at least one algorithm"),
         ("cql", {"seeds": [1, 1]}, r"seeds \[1, 1\]: give a count"),
         (lambda name: None, {}, "every algorithm declined every dataset"),
-        (lambda name: 3, {}, "<lambda> is not an algorithm"),
+        (lambda name: 3, {}, "3 is not an algorithm"),
         ("discrete-cql", {}, "its actions are continuous, DiscreteCQL takes discrete ones; use cql"),
         ({"a": sapp.BRAC(behaviour_steps=7), "b": "td3bc"}, {}, "a prepares itself for 7 updates and b for 0"),
         ("cql", {"eval_max_steps": 5}, "no dataset is of frames"),

@@ -34,8 +34,8 @@ def test_groups_hold_the_data_they_use_once() -> None:
     one, same, other = populations_of(plan(members, datasets), datasets, None)
     assert one.supply.feed is same.supply.feed
     assert other.supply.feed is not one.supply.feed
-    assert one.supply.feed.reward.shape == (datasets[2].size,)
-    assert other.supply.feed.reward.shape == (datasets[0].size,)
+    assert one.supply.feed.reward.size == datasets[2].size
+    assert other.supply.feed.reward.size == datasets[0].size
 
 
 @pytest.mark.parametrize(("stream", "room", "kind"), [
