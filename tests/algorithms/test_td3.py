@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy_reference import A, B, S, close, f64, first_step, init, mlp, q, target_of
 from test_td3bc import ALGORITHM, actor, normal
+from test_td3bc import updated as updated
 
 from sapp import TD3BC
 

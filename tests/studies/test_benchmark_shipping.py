@@ -6,19 +6,15 @@ import json
 
 import numpy as np
 import pytest
-from small_policies import random_policy
 
 from sapp.algorithms.sac import SAC
 from sapp.collect.benchmark.make import load, make
-from sapp.collect.benchmark.shipped import FOLDER, available, shipped
+from sapp.collect.benchmark.shipped import available, shipped
 from sapp.collect.online_training import train
 from sapp.collect.snapshot_evaluation import play
-from sapp.core.errors import SappError
-from sapp.data.benchmark_names import ENVIRONMENTS
 from sapp.data.normalised_scores import normalized_score
 from sapp.envs import make as make_environment
-from sapp.envs.policies import policy_from_arrays
-from sapp.envs.policy_files import load_policies, rounded, save_policies
+from sapp.envs.policy_files import rounded
 from studies.benchmark_data.buffer_check import beside, compare_replay
 from studies.benchmark_data.shipping import Choice, best, latest_of_the_best, ship, spread
 
@@ -48,24 +44,6 @@ def test_snapshots_are_spread_and_hold_medium_and_expert() -> None:
     assert gaps[:5].mean() < gaps[-5:].mean()
     assert spread(steps[:5], 20, 50, 20) == steps[:5]  # no more than there are
     assert len(spread(steps, 10, 1000, 3)) == 3
-
-
-def test_policies_are_stored_as_rounded(tmp_path) -> None:
-    policy = random_policy(0)
-    noisy = {key: value + np.float32(1e-4) for key, value in policy.arrays().items()}
-    fine = policy_from_arrays("fine", noisy)
-    save_policies(tmp_path / "p.safetensors", {"a/0": fine}, {"note": 1}, half=True)
-    found, information = load_policies(tmp_path / "p.safetensors")
-    assert information["note"] == 1
-    for key, value in rounded(fine).arrays().items():
-        np.testing.assert_array_equal(found["a/0"].arrays()[key], value)
-        assert np.abs(value - fine.arrays()[key]).max() > 0
-    save_policies(tmp_path / "q.safetensors", {"a/0": fine}, {})
-    np.testing.assert_array_equal(load_policies(tmp_path / "q.safetensors")[0]["a/0"].mean[0], fine.mean[0])
-    size = (tmp_path / "p.safetensors").stat().st_size
-    (tmp_path / "p.safetensors").write_bytes((tmp_path / "p.safetensors").read_bytes()[: size // 2])
-    with pytest.raises(SappError, match="damaged or not a policy file"):
-        load_policies(tmp_path / "p.safetensors")
 
 
 def test_a_run_is_shipped_and_data_are_made_of_it(tmp_path) -> None:
@@ -109,24 +87,3 @@ def test_a_run_is_shipped_and_data_are_made_of_it(tmp_path) -> None:
     same = beside(true, true, seed=0)
     assert max(same["ks_observation"]) == 0.0
     assert same["true"] == same["snapshots"]
-
-
-def test_a_damaged_card_is_named(tmp_path) -> None:
-    (tmp_path / "card.json").write_text("{")
-    with pytest.raises(SappError, match=r"card\.json: the card of the shipped policies is damaged"):
-        available(tmp_path)
-    with pytest.raises(SappError, match="no policies are shipped"):
-        shipped("hopper", tmp_path / "elsewhere")
-
-
-def test_what_is_shipped() -> None:
-    """The package's own policies fit their environments, and a card entry names only what is there."""
-    assert available() == ENVIRONMENTS
-    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 15e6
-    for environment in ENVIRONMENTS:
-        policies, training, _ = shipped(environment)
-        assert {training.medium, training.expert} <= set(policies)
-        place = make_environment(environment)
-        assert {(p.observation_size, p.action_size) for p in policies.values()} == {
-            (place.observation_size, place.action_size)
-        }

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +10,7 @@ from frame_logs import make_log, resident_bytes
 import sapp
 from sapp.core.errors import SappError
 from sapp.data.ledger import Kind, Ledger
-from sapp.data.loaders.dqn_files import save_array, shard_path
 from sapp.data.loaders.dqn_replay import load_dqn_replay, save_dqn_replay
-from sapp.data.loaders.dqn_writer import ShardWriter
-from sapp.envs.catch import behaviour_logs
 
 ARRAYS = ("frames", "action", "reward", "terminal", "timeout")
 LENGTHS, ENDS = [6, 1, 3, 2, 1, 5, 4], [True, True, False, True, False, True, False]
@@ -207,48 +202,10 @@ def _one_line(log, match, **options):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("key", ["observation", "action", "reward", "terminal"])
-def test_a_truncated_file_is_named(log, key):
-    path = log / f"$store$_{key}_ckpt.0.gz"
-    path.write_bytes(path.read_bytes()[:-9])
-    _one_line(log, rf"{key}_ckpt\.0\.gz: cannot be read as a gzipped \.npy")
-
-
-def test_a_file_that_is_no_gzip_or_no_array_is_named(log):
-    path = log / "$store$_reward_ckpt.0.gz"
-    path.write_bytes(b"hello")
-    _one_line(log, r"reward_ckpt\.0\.gz: cannot be read as a gzipped \.npy")
-    path.write_bytes(gzip.compress(b"hello, this is no array"))
-    _one_line(log, r"reward_ckpt\.0\.gz: cannot be read as a gzipped \.npy")
-
-
 @pytest.mark.parametrize("key", ["action", "reward", "terminal"])
 def test_a_missing_companion_is_named(log, key):
     (log / f"$store$_{key}_ckpt.0.gz").unlink()
     _one_line(log, rf"its companion \$store\$_{key}_ckpt\.0\.gz is missing")
-
-
-@pytest.mark.parametrize(
-    ("key", "change", "message"),
-    [
-        ("action", lambda value: value[:-1], r"has shape \(42,\), the frames of shard 0 have 43 rows"),
-        ("reward", lambda value: value[:, None], r"has shape \(43, 1\)"),
-        ("action", lambda value: value.astype(np.float32), "holds float32; action must be integer"),
-        ("reward", lambda value: value.astype(np.int64), "holds int64; reward must be float"),
-        ("terminal", lambda value: value * 2, "holds 2; terminal must be 0 or 1"),
-        ("reward", lambda value: value * np.nan, "reward is not finite at row 0"),
-        ("action", lambda value: value - 1, "action is -1"),
-        ("observation", lambda value: value.astype(np.float32), r"holds float32 .*frames must be uint8"),
-        ("observation", lambda value: value[:, :, 0], r"frames must be uint8 \(rows, height, width\)"),
-        ("observation", lambda value: value[:-1], r"has shape \(43,\), the frames of shard 0 have 42 rows"),
-    ],
-)
-def test_a_wrong_array_is_named(log, key, change, message):
-    name = f"$store$_{key}_ckpt.0.gz"
-    value = change(get(log, name))
-    with gzip.open(log / name, "wb") as file:
-        np.save(file, value)
-    _one_line(log, message)
 
 
 def test_rows_too_few_or_too_many_for_the_header_are_named(log):
@@ -268,25 +225,6 @@ def test_shards_of_different_logs_and_other_trouble(log, tmp_path):
     _one_line(log, r"sapp\.json: is damaged")
     with pytest.raises(SappError, match="holds shards already"):
         save_dqn_replay(make_log([2], [True]), log)
-
-
-def test_nothing_half_written(tmp_path):
-    data = make_log([50, 50], [True, True])
-    writer = ShardWriter(tmp_path / "log", data.frame_shape, num_actions=3, shard_rows=60)
-    for start in (0, 50):
-        rows = slice(start, start + 50)
-        writer.write_frames(data.frames[rows], data.action[rows], data.reward[rows], True, False)
-    # The first shard is complete, the second is still to be seen by nobody.
-    assert_same(load_dqn_replay(tmp_path / "log"), data.take_episodes(1))
-    assert [each.name for each in (tmp_path / "log").glob(".*")] == [".observation.1.tmp"]
-    writer.abandon()
-    assert not list((tmp_path / "log").glob(".*"))
-    assert not list((tmp_path / "log").glob("*_ckpt.1.gz"))
-    # Another writer goes on behind it.
-    more = ShardWriter(tmp_path / "log", data.frame_shape, num_actions=3, resume=True)
-    more.write_frames(data.frames[50:], data.action[50:], data.reward[50:], True, False)
-    more.close()
-    assert_same(load_dqn_replay(tmp_path / "log"), data)
 
 
 def test_show_in_numbers(tmp_path, capsys):
@@ -312,14 +250,3 @@ def test_show_in_numbers(tmp_path, capsys):
     assert (tmp_path / "log.png").stat().st_size > 1000
     assert main(["data", "check", str(tmp_path / "log")]) == 2
     assert "observations are images" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("key", "value"), [("terminal", -1), ("timeout", -1), ("action", 2**32 + 1)])
-def test_numbers_that_would_wrap_or_count_as_none_are_refused(tmp_path: Path, key: str, value: int) -> None:
-    folder = save_dqn_replay(behaviour_logs(4), tmp_path / "log")
-    path = shard_path(folder, key, 0)
-    column = get(folder, path.name).astype(np.int64)
-    column[5] = value
-    save_array(path, column)
-    with pytest.raises(SappError, match=rf"{re.escape(path.name)}: (holds|action is) {value};"):
-        load_dqn_replay(folder)
