@@ -83,3 +83,56 @@ def test_actions_in_shares_are_said_and_stretched(
     assert main([*command[:3], "--rescale-actions", "--out", "none", "--steps", "2"]) == 2
     assert "name it with --environment" in capsys.readouterr().err
     assert load("log.npz").action_high.tolist() == [1]  # type: ignore[union-attr]
+
+
+def test_data_show_convert_and_plot(tmp_path, capsys):
+    table = tmp_path / "plant.csv"
+    lines = ["batch,minute,temperature,valve,yield"]
+    lines += [f"{b},{t},{20 + t + b},{10 * t},{t / 2}" for b in range(3) for t in range(5)]
+    table.write_text("\n".join(lines) + "\n")
+    mapping = tmp_path / "map.toml"
+    mapping.write_text(
+        'episode = "batch"\nlast_step = "drop"\ntime = "minute"\nobservation = ["temperature"]\naction = ["valve"]\n'
+        'reward = "yield"\n'
+        "action_low = [0]\naction_high = [100]\n"
+    )
+    assert main(["data", "show", str(table), "--columns", str(mapping), "--plot", str(tmp_path / "plant.png")]) == 0
+    page = capsys.readouterr().out
+    assert "3: 0 end terminal, 3 time out" in page
+    assert (tmp_path / "plant.png").read_bytes().startswith(b"\x89PNG")
+    made = tmp_path / "plant.npz"
+    argv = [
+        "data",
+        "convert",
+        str(table),
+        str(made),
+        "--columns",
+        str(mapping),
+        "--environment",
+        "Plant-v0",
+        "--name",
+        "p",
+    ]
+    assert main(argv) == 0
+    capsys.readouterr()
+    assert main(["data", "show", str(made), "--json"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["name"], summary["environment"], summary["episodes"]) == ("p", "Plant-v0", 3)
+    assert summary["action_high"] == [100.0]
+
+
+def test_data_replay_of_a_made_file(tmp_path, capsys):
+    import h5py
+
+    from sapp.envs import make
+
+    hopper = make("hopper", physics="d4rl")
+    observation = hopper.reset(4, seed=0)
+    action = np.full((4, 3), 0.25)
+    successor, reward, terminal = hopper.step(action)
+    with h5py.File(tmp_path / "hopper_medium-v2.hdf5", "w") as file:
+        file["observations"], file["actions"], file["rewards"] = observation, action, reward
+        file["next_observations"], file["terminals"] = successor, terminal
+    assert main(["data", "replay", str(tmp_path / "hopper_medium-v2.hdf5"), "--physics", "d4rl", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["errors"][0]["largest"] < 1e-6

@@ -14,26 +14,18 @@ import gymnasium
 import jax
 import numpy as np
 import pytest
+from sac_runs import SETTINGS, TASKS, contents
 
 import sapp
-from sapp.algorithms.sac import SAC
 from sapp.cli.main import main
 from sapp.collect import online_training as training
-from sapp.collect.online_run import OnlineRun, snapshot_steps
+from sapp.collect.online_run import OnlineRun
 from sapp.collect.online_training import resume, train
 from sapp.collect.sac_learners import Learners
-from sapp.collect.snapshot_evaluation import play
 from sapp.core.errors import Interrupted, SappError
 from sapp.envs.policies import TanhGaussianPolicy
 from sapp.runs import checkpoint
 from sapp.runs.folders import locked
-
-SMALL = SAC(hidden=(8,), batch_size=16)
-SETTINGS = {
-    "seeds": 2, "steps": 320, "algorithm": SMALL, "random_steps": 64, "rows": 4, "chunk": 32, "snapshots": 4,
-    "checkpoint_every": 96, "log_every": 64, "progress": False, "threads": 1,
-}  # fmt: skip
-TASKS = ["hopper", "point"]  # of different sizes, so that one of them is padded
 
 
 class Target(gymnasium.Env):
@@ -56,16 +48,6 @@ def target():
     gymnasium.register("Target-v0", Target, max_episode_steps=10)
     yield "Target-v0"
     del gymnasium.registry["Target-v0"]
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> OnlineRun:
-    return train(TASKS, out=tmp_path_factory.mktemp("runs") / "whole", **SETTINGS)
-
-
-def contents(run: OnlineRun) -> dict[str, bytes]:
-    kinds = (".npy", ".safetensors")
-    return {str(p.relative_to(run.path)): p.read_bytes() for p in sorted(run.path.rglob("*")) if p.suffix in kinds}
 
 
 def untimed(run: OnlineRun) -> list[dict[str, str]]:
@@ -201,16 +183,6 @@ def policy_of_checkpoint(run: OnlineRun, step: int, member: str) -> TanhGaussian
     return learners.policies(state)[run.plan.names.index(member)]
 
 
-def test_snapshots_are_denser_early_and_end_at_the_end() -> None:
-    steps = snapshot_steps(999_936, 20, 256, 5_120)
-    assert len(steps) == 20
-    assert steps[0] == 5_120
-    assert steps[-1] == 999_936  # whole chunks
-    gaps = np.diff(steps)
-    assert (np.diff(gaps) > -300).all()  # growing, but for rounding
-    assert all(step % 256 == 0 for step in steps)
-
-
 def test_datasets_are_written_and_load(whole) -> None:
     files = whole.save_datasets(40)
     assert [file.name for file in files if "point" in file.name] == [
@@ -220,11 +192,6 @@ def test_datasets_are_written_and_load(whole) -> None:
     assert replay.fingerprint == whole.buffer("point", 1).fingerprint
     assert replay.environment == "point"
     assert len(sapp.load(files[1])) == 40
-
-
-def test_a_policy_of_another_task_cannot_play(whole) -> None:
-    with pytest.raises(SappError, match="2 observations and 2 actions cannot play hopper"):
-        play([whole.snapshot(320)["point/0"]], whole.environment("hopper"), 1, 0, [True])
 
 
 @pytest.mark.parametrize(
@@ -242,37 +209,6 @@ def test_bad_plans_are_refused_and_leave_nothing(change, message, tmp_path) -> N
     assert not list(tmp_path.iterdir())
 
 
-def test_bad_commands_are_one_line(capfd, tmp_path) -> None:
-    for words, message in (
-        ([], "collect needs an environment"),
-        (["hoper"], "did you mean 'hopper'"),
-        (["point", "--steps", "none"], "--steps 'none': give a whole number"),
-        (["point", "--alpha", "3"], "SAC has no hyper-parameter 'alpha'"),
-        (["point", "--resume", str(tmp_path)], "leave environments and hyper-parameters out"),
-        (["--resume", str(tmp_path)], "not a run folder"),
-        (["CartPole-v1"], "has 2 discrete actions, SAC learns real-valued ones"),
-    ):
-        assert main(["collect", *words, "--quiet"]) == 2
-        error = capfd.readouterr().err.strip()
-        assert message in error
-        assert "\n" not in error
-    assert not list(tmp_path.iterdir())
-
-
-def test_unknown_environments_and_folders_are_refused(whole, tmp_path) -> None:
-    with pytest.raises(SappError, match="did you mean 'hopper'"):
-        train("hoper", out=tmp_path / "run", **SETTINGS)
-    assert not list(tmp_path.rglob("*.npy"))
-    with pytest.raises(SappError, match="already holds a run"):
-        train("point", out=whole.path, **SETTINGS)
-    with pytest.raises(SappError, match="not a run folder"):
-        resume(tmp_path)
-    with pytest.raises(SappError, match="no member hopper/7"):
-        whole.buffer("hopper", 7)
-    with pytest.raises(SappError, match="no snapshot at step 3"):
-        whole.snapshot(3)
-
-
 def test_default_folders_of_one_second_differ(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(training.time, "strftime", lambda _: "20260101-120000")
@@ -282,21 +218,6 @@ def test_default_folders_of_one_second_differ(tmp_path, monkeypatch) -> None:
     with pytest.raises(SappError, match="did you mean 'hopper'"):
         train("hoper", **SETTINGS)
     assert len(list(Path("runs").iterdir())) == 3  # a failed start leaves none
-
-
-def test_a_start_that_was_cut_off_names_the_command_that_starts_it_again(whole, tmp_path) -> None:
-    out = tmp_path / "run"
-    shutil.copytree(whole.path / "buffers", out / "buffers")
-    with pytest.raises(SappError, match=rf"not a run folder .* give its 'sapp collect \.\.\. --out {out}' again"):
-        resume(out)
-    run = train(TASKS, out=out, time_limit=0.0, **SETTINGS)
-    with pytest.raises(SappError, match=rf"already holds a run; continue it with 'sapp collect --resume {out}'"):
-        train(TASKS, out=out, **SETTINGS)
-    for file in run.checkpoints.values():  # as if it had been killed before the first
-        file.unlink()
-    run = resume(out, progress=False, threads=1)
-    assert contents(run).keys() == contents(whole).keys()
-    assert all(contents(run)[name] == value for name, value in contents(whole).items())
 
 
 def test_a_disk_that_is_too_small_is_found_before_training(tmp_path) -> None:

@@ -12,21 +12,10 @@ from sapp.ope.diagnostics import Verdict
 from sapp.ope.doubly_robust import dice_of_bags, doubly_robust, estimate, fqe_of_bags, spread
 from sapp.ope.estimators import Fitted, Settings, bag_counts, fit
 from sapp.ope.exact import fit_exactly
-from sapp.ope.fqe import returns_to_go
 from sapp.ope.offline import evaluate_offline
 from sapp.tabular.estimator_logs import normalised_value, table_policy
 from sapp.tabular.mdp import FiniteMDP
 from sapp.tabular.tasks import Task
-
-
-def test_logs_of_a_finite_task(task: Task) -> None:
-    data = logs(task, 2000)
-    assert data.num_episodes == 2000
-    assert data.terminal[data.episode_ends].all()
-    mean = (0.9 ** data.step[data.episode_ends] * data.reward[data.episode_ends]).mean()
-    exact = normalised_value(task.mdp, task.behaviour) / 0.1
-    assert mean == pytest.approx(exact, abs=4 * 0.5 / 2000**0.5)
-    np.testing.assert_allclose(returns_to_go(data, data.reward, 0.9)[data.episode_starts].mean(), mean, rtol=1e-6)
 
 
 def test_all_three_estimates_cover_the_truth(task: Task, policies: dict[str, np.ndarray]) -> None:

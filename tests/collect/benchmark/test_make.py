@@ -57,37 +57,6 @@ def test_twice_with_one_seed_gives_the_same_bytes(tmp_path, policies, monkeypatc
     assert files(tmp_path / "2") != first
 
 
-def test_what_minari_reads_is_what_was_recorded(root, policies) -> None:
-    make("hopper-medium", transitions=300, policies=policies)
-    data = load("hopper-medium")
-    assert sapp.load("hopper-medium").fingerprint == data.fingerprint
-    assert sapp.load("minari:sapp/hopper/medium-v0").fingerprint == data.fingerprint
-    assert (data.environment, data.physics, data.name) == ("hopper", "d4rl", "hopper-medium")
-    stored = minari.load_dataset("sapp/hopper/medium-v0")
-    assert "sapp/hopper/medium-v0" in minari.list_local_datasets()
-    assert stored.total_steps == 300
-    assert stored.total_episodes == data.num_episodes
-    metadata = stored.storage.metadata
-    assert (metadata["ref_min_score"], metadata["ref_max_score"]) == (-20.272305, 3234.3)
-    assert minari.get_normalized_score(stored, 3234.3) == 1.0
-    starts, ends = data.episode_starts, data.episode_ends
-    for number, episode in enumerate(stored.iterate_episodes()):
-        rows = slice(starts[number], ends[number] + 1)
-        np.testing.assert_array_equal(episode.observations[:-1], data.observation[rows])
-        np.testing.assert_array_equal(episode.observations[1:], data.next_observation[rows])
-        np.testing.assert_array_equal(episode.actions, data.action[rows])
-        np.testing.assert_array_equal(episode.rewards, data.reward[rows])
-        np.testing.assert_array_equal(episode.terminations, data.terminal[rows])
-        np.testing.assert_array_equal(episode.truncations, data.timeout[rows])
-        np.testing.assert_array_equal(episode.infos["log_prob"], data.extras["log_prob"][rows])
-    ours = metadata["sapp"]
-    assert ours["segments"][0]["policy"] == "step-0000001000"
-    assert ours["policies"]["seed"] == 3
-    assert ours["summary"]["episodes"] == data.num_episodes
-    assert ours["summary"]["terminals"] == data.terminal.sum()
-    assert ours["summary"]["return_mean"] == pytest.approx(data.episode_returns.mean())
-
-
 def test_the_environment_is_recovered_with_its_physics(root) -> None:
     """The recovered environment takes the dataset's states and actions to the dataset's successors."""
     make("halfcheetah-random", transitions=60)
@@ -105,15 +74,6 @@ def test_the_environment_is_recovered_with_its_physics(root) -> None:
         np.testing.assert_allclose(theirs, episode.observations[time_step + 1], atol=5e-5)
         assert reward == pytest.approx(episode.rewards[time_step], abs=5e-5)
     assert ours.model.body_mass.tolist() == environment.unwrapped.model.body_mass.tolist()
-
-
-def test_a_timed_out_episode_is_truncated_and_a_fall_terminates(root) -> None:
-    make("halfcheetah-random", transitions=1_010)
-    first, second = minari.load_dataset("sapp/halfcheetah/random-v0").iterate_episodes()
-    assert (len(first), len(second)) == (1000, 10)
-    assert first.truncations[-1]
-    assert not first.terminations.any()
-    assert second.truncations[-1]  # cut where the data end
 
 
 def test_medium_expert_is_medium_and_expert(root, policies, monkeypatch) -> None:
@@ -305,29 +265,3 @@ def test_only_one_at_a_time(root, policies) -> None:
     partial.mkdir(parents=True)
     with locked(partial / ".lock", "taken"), pytest.raises(SappError, match="another process is making"):
         make("hopper-random", transitions=100)
-
-
-def test_damaged_metadata_are_named(root, capfd) -> None:
-    make("hopper-random", transitions=100)
-    path = root / "sapp" / "hopper" / "random-v0" / "data" / "metadata.json"
-    path.write_text(path.read_text()[:-40])
-    assert main(["data", "show", "hopper-random"]) == 2
-    assert "metadata.json: damaged" in complaint(capfd.readouterr().err)
-
-
-def test_the_list_says_where_each_stands(root, capfd) -> None:
-    make("hopper-random", transitions=100)
-    assert main(["data", "list"]) == 0
-    text = capfd.readouterr().out
-    assert all(len(line) <= 80 for line in text.splitlines()[-25:])
-    (line,) = (line for line in text.splitlines() if "hopper-random" in line)
-    assert line.split()[:2] == ["hopper-random", "100"]
-    assert line.rstrip().endswith("uniform actions")
-    assert main(["data", "list", "--json"]) == 0
-    rows = {row["name"]: row for row in json.loads(capfd.readouterr().out)}
-    assert len(rows) == 18
-    assert rows["hopper-random"] | {"score": 0, "episodes": 0, "megabytes": 0} == {
-        "name": "hopper-random", "stands": "made", "transitions": 100, "episodes": 0, "megabytes": 0, "score": 0,
-        "made_from": "uniform actions", "seed": 0,
-    }  # fmt: skip
-    assert rows["walker2d-random"]["stands"] == "(not made)"
