@@ -255,7 +255,7 @@ def test_soft_backup_without_penalty_is_sac(batch: Batch) -> None:
         ("backup", "max", "mode, sample or soft"),
         ("alpha_scale", "v3", "d3rlpy-v1"),
         ("precision", "fp8", "mixed"),
-        ("batch_size", 0, "at least 1"),
+        ("batch_size", 0, "batch_size is 0; it must be 1 or more"),
         ("hidden", (), "at least one layer"),
     ],
 )
