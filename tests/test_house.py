@@ -23,7 +23,7 @@ SEVERAL = {
     "weights/test_discrete_dualdice.py", "weights/test_image_dualdice.py", "weights/test_occupancy_population.py",
     "weights/test_saddle.py",
 }  # fmt: skip
-"""Tests of several modules together, in the folder of what they are about; the first line of each says what it holds."""
+"""Tests of several modules together, in the folder of what they are about; the first line of each says what."""
 BESIDE = ("bench", "docs", "faults", "fuzz", "guides", "studies")
 """Folders of tests that are about no package."""
 MODULE_LINES, FUNCTION_LINES = 500, 80

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
-from test_logs import frame, parquet
+from test_logs import frame, in_form, parquet, steps
 from value_logs import log, read, refusal, write
 
 from sapp.core.errors import SappError
@@ -86,38 +83,6 @@ def test_labels_that_never_occur_are_named(tmp_path: Path) -> None:
     (tmp_path / "map.toml").write_text(MAPPING + 'action_labels = ["a", "b", "c"]\n')
     page = " ".join(check(path, tmp_path / "map.toml").findings)
     assert "never taken: c (certain): nothing can be learned of these actions" in page
-
-
-def in_form(arrays: dict[str, Any], form: str, folder: Path) -> Any:
-    """The arrays as a source of some kind."""
-    if form == "dictionary":
-        return arrays
-    if form == "npz":
-        np.savez(folder / "log.npz", **arrays)
-        return folder / "log.npz"
-    flat = {}
-    for key, value in arrays.items():
-        flat |= {f"{key}_{i}": value[:, i] for i in range(value.shape[1])} if np.ndim(value) == 2 else {key: value}
-    if form == "csv":
-        rows = zip(*(np.asarray(value).tolist() for value in flat.values()), strict=True)
-        text = [",".join(flat), *(",".join(map(repr, row)) for row in rows)]
-        (folder / "log.csv").write_text("\n".join(text).replace("True", "true").replace("False", "false") + "\n")
-        return folder / "log.csv"
-    if form == "parquet":
-        return parquet(folder / "log.parquet", arrays)
-    if form == "arrow":
-        return pa.table(flat)
-    if importlib.util.find_spec(form) is None:
-        pytest.skip(f"{form} is not installed")
-    return importlib.import_module(form).DataFrame(flat)
-
-
-def steps(**more: Any) -> dict[str, Any]:
-    table = frame([6, 6])
-    return {
-        "episode": table["episode"], "obs": table["obs"], "next_obs": table["next_obs"], "action": table["action"],
-        "reward": table["reward"], "terminal": table["last"], **more,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8, bool])

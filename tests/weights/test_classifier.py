@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiling import LONG
 
-from sapp.core.spec import Batch
-from sapp.networks import MLP, TanhGaussian
+from sapp.networks import MLP
 from sapp.weights.classifier import (
     ADAM,
     LOG_RATIO_LIMIT,
@@ -71,24 +68,3 @@ def test_a_classifier_is_averaged_over_an_eighth_of_its_steps_and_then_over_so_m
 def test_log_ratios_are_bounded() -> None:
     network = MLP(jax.random.PRNGKey(0), 1, (4,), 2, scale=1e9)
     assert abs(float(log_ratio(network, jnp.ones((1, 1)))[0])) == LOG_RATIO_LIMIT
-
-
-class Still(eqx.Module):
-    """A policy of one action everywhere."""
-
-    action: float = 0.0
-
-    def __call__(self, observation: jax.Array) -> TanhGaussian:
-        shape = (len(observation), 1)
-        return TanhGaussian(jnp.full(shape, self.action), jnp.full(shape, -3.0))
-
-
-@pytest.fixture(scope="module")
-def step() -> Any:
-    @jax.jit
-    def run(weights: Any, state: Any, batch: Batch, action: jax.Array, key: jax.Array) -> tuple:
-        policy = Still(action)
-        state, metrics = weights.update(state, batch, policy, jnp.float32(0.9), key)
-        return state, metrics, weights.weights(state, batch, policy, key)[0]
-
-    return run

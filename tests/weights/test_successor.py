@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,8 +11,6 @@ import numpy as np
 import pytest
 from compiling import LONG
 
-from sapp.core.spec import Batch
-from sapp.networks import TanhGaussian
 from sapp.weights.classifier import (
     ADAM,
     descend,
@@ -97,24 +94,3 @@ def test_logged_successors_are_rows_that_did_not_end() -> None:
     logged = Transitions(following, following, following, (following[:, 0] < 4).astype(jnp.float32))
     found, _ = model.step(jnp.zeros((64, 1)), jnp.zeros((64, 1)), logged, jnp.float32(1.0), jax.random.PRNGKey(1))
     assert set(np.unique(found)) <= {4.0, 5.0, 6.0, 7.0}
-
-
-class Still(eqx.Module):
-    """A policy of one action everywhere."""
-
-    action: float = 0.0
-
-    def __call__(self, observation: jax.Array) -> TanhGaussian:
-        shape = (len(observation), 1)
-        return TanhGaussian(jnp.full(shape, self.action), jnp.full(shape, -3.0))
-
-
-@pytest.fixture(scope="module")
-def step() -> Any:
-    @jax.jit
-    def run(weights: Any, state: Any, batch: Batch, action: jax.Array, key: jax.Array) -> tuple:
-        policy = Still(action)
-        state, metrics = weights.update(state, batch, policy, jnp.float32(0.9), key)
-        return state, metrics, weights.weights(state, batch, policy, key)[0]
-
-    return run
