@@ -93,12 +93,7 @@ def load_images(stored: Any, identity: str, options: Mapping[str, Any]) -> Frame
 
 
 def minari_columns(observations: str, infos: Mapping[str, Any] = MappingProxyType({})) -> Ledger:
-    """A ledger with the arrays that every episode of Minari's has.
-
-    Args:
-        observations: what they are taken for.
-        infos: what else was recorded beside them.
-    """
+    """A ledger with the arrays that every episode of Minari's has."""
     uses = {
         "observations": observations, "actions": "action", "rewards": "reward", "terminations": MEANINGS["terminal"],
         "truncations": MEANINGS["timeout"],
