@@ -45,7 +45,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
 """Fields of one number per row."""
 ROLES = {**VECTORS, **SCALARS}
 """Every field, ours first among its names."""
-MEANINGS = {
+FIELD_DOCS = {
     "done": "done (every end of an episode)",
     "terminal": "terminal (the task ended)",
     "timeout": "timeout (the recording ended)",
