@@ -47,7 +47,7 @@ faults: .venv/.installed
 QUICK := core data docs envs evaluation export networks ope report runs
 
 test-quick: .venv/.installed
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow' $(addprefix tests/,$(QUICK)) tests/test_layers.py tests/test_api.py
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m 'not slow' $(addprefix tests/,$(QUICK)) tests/test_layers.py tests/test_api.py tests/test_house.py
 
 bench: .venv/.installed
 	$(BIN)/python bench/compare.py

@@ -66,8 +66,8 @@ def measure(chosen: Any, members: int, columns: int, data: Any, spec: Any, secon
     from sapp.runs.phases import Phase
     from sapp.training.population import Population
 
-    lanes = max(1, members // columns)
-    population = Population([Member(str(i), chosen, 0, i % lanes) for i in range(members)], data, [spec])
+    shared = max(1, members // columns)
+    population = Population([Member(str(i), chosen, 0, i % shared) for i in range(members)], data, [spec])
     rate, compiled = timed(population, Phase("joint", 0), seconds / 3)
     return {"steps_per_second": rate, "run_steps_per_second": rate * members, "compile_seconds": compiled}
 

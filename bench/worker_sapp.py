@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 from worker import SIZES, arrays, open_answers, serve
 
@@ -17,16 +18,15 @@ from sapp.training.population import Population
 from sapp.weights import DualDICE, Uniform
 
 
-def task(weights: sapp.StateWeights) -> Callable[[int], None]:
+def task(algorithm: sapp.Algorithm, updates: int = 0) -> Callable[[int], None]:
+    """Steps of one member that has made so many updates."""
     raw = arrays()
     observation = raw["observation"]
     data = Dataset(observation[:-1], raw["action"], raw["reward"], observation[1:], raw["terminal"], raw["timeout"])
-    algorithm = sapp.CQL(
-        weights=weights, hidden=tuple(SIZES["hidden"]), batch_size=SIZES["batch"], action_samples=SIZES["samples"]
-    )
     population = Population([Member("0", algorithm, 0, 0)], DeviceData.of([data]), [spec_of(data)])
     phase = Phase("joint", 0)
     learner = population.init()
+    learner = eqx.tree_at(lambda x: x.updates, learner, learner.updates + updates)
     sums = population.empty_sums(phase)
 
     def run(steps: int) -> None:
@@ -39,5 +39,8 @@ def task(weights: sapp.StateWeights) -> Callable[[int], None]:
 
 if __name__ == "__main__":
     answers = open_answers()
-    run = task(DualDICE() if sys.argv[1] == "sa-cql" else Uniform())
-    serve({"step": run}, {"jax": jax.__version__, "device": jax.devices()[0].device_kind}, answers)
+    algorithm = sapp.CQL(
+        weights=DualDICE() if sys.argv[1] == "sa-cql" else Uniform(), hidden=tuple(SIZES["hidden"]),
+        batch_size=SIZES["batch"], action_samples=SIZES["samples"],
+    )  # fmt: skip
+    serve({"step": task(algorithm)}, {"jax": jax.__version__, "device": jax.devices()[0].device_kind}, answers)

@@ -20,10 +20,10 @@ from sapp.algorithms.actor_critic import (
     soft_networks,
     temperature_loss,
 )
-from sapp.algorithms.base import Algorithm, Metrics
+from sapp.algorithms.base import Algorithm, Metrics, check_settings
 from sapp.core.backend import on_cuda
 from sapp.core.errors import SappError, check_ranges
-from sapp.core.precision import check_precision, resolve
+from sapp.core.precision import resolve
 from sapp.core.pytrees import polyak
 from sapp.core.spec import Batch, Spec
 from sapp.networks import GaussianActor, Precision, StateActionNetwork, ensemble
@@ -94,7 +94,7 @@ class CQL(Algorithm):
     kernel: Kernel = eqx.field(static=True, default="auto")
 
     def __check_init__(self) -> None:
-        check_precision(self.precision)
+        check_settings(self, "alpha", counts=("action_samples",))
         if self.kernel not in get_args(Kernel):
             raise SappError(f"kernel {self.kernel!r} is unknown: use one of {', '.join(get_args(Kernel))}")
         if self.kernel == "fused" and self.precision not in ("auto", "mixed"):
@@ -103,14 +103,7 @@ class CQL(Algorithm):
             raise SappError(f"backup {self.backup!r} is unknown: use mode, sample or soft")
         if self.alpha_scale not in ALPHA_SCALES:
             raise SappError(f"alpha_scale {self.alpha_scale!r} is unknown: use {', '.join(ALPHA_SCALES)}")
-        infinity = float("inf")
-        check_ranges("CQL", {"alpha": self.alpha}, 0.0, infinity)
-        check_ranges("CQL", {"discount": self.discount, "tau": self.tau}, 0.0, 1.0)
-        rates = {name: getattr(self, name) for name in ("critic_lr", "actor_lr", "temperature_lr")}
-        check_ranges("CQL", rates, 0.0, infinity)
-        check_ranges("CQL", {"initial_temperature": self.initial_temperature}, 0.0, infinity, open_ends=True)
-        if self.action_samples < 1 or self.batch_size < 1 or not self.hidden:
-            raise SappError("action_samples and batch_size must be at least 1 and hidden must name at least one layer")
+        check_ranges("CQL", {"initial_temperature": self.initial_temperature}, 0.0, float("inf"), open_ends=True)
 
     def init(self, key: Array, spec: Spec) -> SoftState:
         """Fresh networks; the targets start as copies of the critics."""

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from sapp.algorithms.actor_critic import Trained
-from sapp.algorithms.base import Metrics, check_no_weights
+from sapp.algorithms.base import Metrics, check_no_weights, check_settings
 from sapp.algorithms.dqn import ScoreLearner
-from sapp.core.errors import check_ranges
 from sapp.core.spec import Batch, Spec
 from sapp.networks.categorical import CategoricalActor
 from sapp.networks.conv import DefaultScores
@@ -51,8 +50,7 @@ class DiscreteBC(ScoreLearner):
     batch_size: int = eqx.field(static=True, default=64)
 
     def __check_init__(self) -> None:
-        check_ranges("DiscreteBC", {"lr": self.lr}, 0.0, float("inf"))
-        check_ranges("DiscreteBC", {"batch_size": self.batch_size}, 1, float("inf"))
+        check_settings(self, "lr")
         check_no_weights(self, "it has no pessimism to spread over states")
 
     def init(self, key: Array, spec: Spec) -> DiscreteBCState:

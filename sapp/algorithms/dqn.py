@@ -11,8 +11,8 @@ import optax
 from jax import Array
 
 from sapp.algorithms.actor_critic import ADAM, adam_step, bootstrap_target
-from sapp.algorithms.base import Algorithm, Metrics, check_no_weights
-from sapp.core.errors import SappError, check_ranges
+from sapp.algorithms.base import Algorithm, Metrics, check_no_weights, check_settings
+from sapp.core.errors import SappError
 from sapp.core.pytrees import select
 from sapp.core.spec import Batch, Spec
 from sapp.networks.categorical import CategoricalActor
@@ -107,14 +107,9 @@ class DQN(ScoreLearner):
     adam_eps: float = eqx.field(static=True, default=1e-8)
 
     def __check_init__(self) -> None:
-        name, infinity = type(self).__name__, float("inf")
-        check_ranges(name, {"lr": self.lr, "adam_eps": self.adam_eps, "quantiles": self.quantiles}, 0.0, infinity)
-        check_ranges(name, {"discount": self.discount}, 0.0, 1.0)
-        check_ranges(name, {"target_every": self.target_every}, 1, infinity)
-        if self.batch_size < 1:
-            raise SappError(f"{name}: batch_size is {self.batch_size}; it must be at least 1")
+        check_settings(self, "lr", "adam_eps", "quantiles", counts=("target_every",))
         if self.optimiser not in ("adam", "rmsprop"):
-            raise SappError(f"{name}: optimiser {self.optimiser!r} is unknown: use adam or rmsprop")
+            raise SappError(f"{type(self).__name__}: optimiser {self.optimiser!r} is unknown: use adam or rmsprop")
         self.check_penalty()
 
     def check_penalty(self) -> None:

@@ -119,10 +119,10 @@ def learned_regrets(run: Run, worlds: Mapping[str, tuple[str, World]]) -> dict[s
 
 def regret_of(run: Run, member: MemberId, world: World) -> float:
     """Regret of one policy, exactly."""
-    return float(regrets(np.array([world.lost(choices(run, member, world))]), [world])[0])
+    return float(regrets(np.array([world.lost(actions_of(run, member, world))]), [world])[0])
 
 
-def choices(run: Run, member: MemberId, world: World) -> Floats:
+def actions_of(run: Run, member: MemberId, world: World) -> Floats:
     """A member's choice in every state, one-hot [S, A]."""
     states, actions = world.reward.shape
     chosen = run.predict(np.eye(states, dtype=np.float32), member)

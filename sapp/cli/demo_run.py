@@ -17,8 +17,8 @@ from sapp.cli.demo_problem import (
     UNEVEN,
     VARIANTS,
     Sizes,
+    actions_of,
     algorithm,
-    choices,
     exact_regrets,
     learned_regrets,
     learning_worlds,
@@ -198,7 +198,7 @@ def _judge(run: Run, worlds: Mapping[str, tuple[str, World]], console: Console) 
     policy = from_actor(str(member), run.actors[index], discrete=True)
     found = evaluate_offline([policy], world.data, Settings(discount=CASES[UNEVEN].discount, exact=True))
     row = found.row(0)
-    truth = float((world.occupancy * (world.reward * choices(run, member, world)).sum(1)).sum())
+    truth = float((world.occupancy * (world.reward * actions_of(run, member, world)).sum(1)).sum())
     own = mean_interval(world.data.reward)
     asked = f"From the logs alone (sapp evaluate --offline): {member}"
     if row["value"] is None:

@@ -110,14 +110,7 @@ def experiment(
         from sapp.core.precision import check_precision
 
         check_precision(precision)
-    if on not in ("local", "ray") or (address is not None and on != "ray"):
-        raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
-    if time_limit is not None and (on != "local" or time_limit <= 0):
-        raise SappError(f"--time-limit {time_limit:g}: give seconds above 0, and only with --on local")
-    if on == "ray" and together:
-        raise SappError("--together: --on ray gives each environment to a node of its own; leave one of them out")
-    if on == "ray" and name.endswith(".py"):
-        raise SappError(f"--on ray: other machines cannot import {name}; an experiment from a file runs on this one")
+    _check_where(on, address, time_limit, together, name)
     if data is not None and scale == "smoke":
         raise SappError("--data: --scale smoke makes its own small logs; leave it out, or use --scale small")
     from sapp.experiments.driver import run_experiment
@@ -144,6 +137,18 @@ def experiment(
         if path.is_file() and _holds_runs(path):
             print(f"Report: {write([path], folder / 'report.html', title=grid.title)}")
             print(f"Store: {path}")
+
+
+def _check_where(on: str, address: str | None, time_limit: float | None, together: bool, name: str) -> None:
+    """Refuse what the place that the jobs go to has no use for."""
+    if on not in ("local", "ray") or (address is not None and on != "ray"):
+        raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
+    if time_limit is not None and (on != "local" or time_limit <= 0):
+        raise SappError(f"--time-limit {time_limit:g}: give seconds above 0, and only with --on local")
+    if on == "ray" and together:
+        raise SappError("--together: --on ray gives each environment to a node of its own; leave one of them out")
+    if on == "ray" and name.endswith(".py"):
+        raise SappError(f"--on ray: other machines cannot import {name}; an experiment from a file runs on this one")
 
 
 def report(

@@ -88,13 +88,7 @@ def _bounded(then: Any) -> Any:
 
 
 def refuse_given(context: typer.Context, names: Iterable[str], why: str) -> None:
-    """Refuse options that were given although they say nothing about what is done.
-
-    Args:
-        context: of the command.
-        names: of its parameters.
-        why: what they are for, as in "is for --offline".
-    """
+    """Refuse options that were given although they say nothing about what is done."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
         if parameter.name in names and source is not None and source.name == "COMMANDLINE":

@@ -115,13 +115,6 @@ class Simulation:
         """Bring every row back to where it was: its episode is started again and its logged actions are repeated.
 
         That needs nothing of an environment but what every one offers, and gives the same bits.
-
-        Args:
-            episode: as it was.
-            elapsed: as it was.
-            begun: as it was.
-            logs: the members' buffers.
-            step: how many rows of them are valid.
         """
         self.episode, self.elapsed, self.begun = (np.array(each, np.int64) for each in (episode, elapsed, begun))
         self.total = np.zeros(self.episode.shape)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +17,7 @@ from sapp.data.normalised_scores import base_name, normalized_score
 from sapp.envs.base import BatchEnvironment
 from sapp.envs.policies import TanhGaussianPolicy
 from sapp.envs.policy_files import rounded
+from sapp.evaluation.policy_file import stack
 from sapp.evaluation.rollouts import Rollouts, evaluate
 from sapp.networks import GaussianActor
 from sapp.runs.metric_tables import Table
@@ -26,24 +26,6 @@ COLUMNS = (
     "step", "member", "episodes", "stochastic_mean", "stochastic_std", "stochastic_score", "deterministic_mean",
     "deterministic_std", "deterministic_score", "stochastic_length", "deterministic_length",
 )  # fmt: skip
-
-
-def stack(policies: Sequence[TanhGaussianPolicy]) -> GaussianActor:
-    """Policies of one shape as one actor with a leading axis."""
-    first = policies[0]
-    hidden = [len(bias) for _, bias in first.layers]
-    blank = GaussianActor(jax.random.PRNGKey(0), first.observation_size, first.action_size, hidden)
-
-    def leaves(actor: GaussianActor) -> list[Any]:
-        layers = [*actor.trunk.layers, actor.mean, actor.log_std]
-        return [leaf for layer in layers for leaf in (layer.weight, layer.bias)]
-
-    def values(policy: TanhGaussianPolicy) -> list[np.ndarray]:
-        pairs = [*policy.layers, policy.mean, policy.log_std]
-        return [array for weight, bias in pairs for array in (weight.T, bias)]
-
-    columns = zip(*(values(policy) for policy in policies), strict=True)
-    return eqx.tree_at(leaves, blank, [jnp.asarray(np.stack(column)) for column in columns])
 
 
 def play(

@@ -78,15 +78,6 @@ def compare(first: Seeds, second: Seeds) -> Comparison:
     return Comparison(welch(list(first.values()), list(second.values())), len(shared), False)
 
 
-def compare_over_tasks(first: Scores, second: Scores) -> Comparison:
-    """The mean over tasks of `compare`."""
-    one, other = _same_tasks(first, second)
-    each = [compare(seeds, other[name]) for name, seeds in one.items()]
-    return Comparison(
-        average([found.estimate for found in each]), sum(found.pairs for found in each), all(f.paired for f in each)
-    )
-
-
 def family(comparisons: Sequence[Comparison], confidence: float = 0.95) -> list[Corrected]:
     """Comparisons that were looked at together, each with Holm's correction beside its own interval.
 

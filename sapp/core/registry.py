@@ -81,12 +81,7 @@ class Registry(Generic[T]):
 
 
 def resolve(target: str, what: str) -> Any:
-    """Import "module:attribute"; what cannot be imported is one line that names it.
-
-    Args:
-        target: the text.
-        what: what it is, in messages.
-    """
+    """Import "module:attribute"; what cannot be imported is one line that names it."""
     module, _, attribute = target.partition(":")
     try:
         found: Any = importlib.import_module(module)

@@ -9,7 +9,7 @@ seeds is covered 80 to 87 times in a hundred (differences of two such methods, 9
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,6 @@ import numpy.typing as npt
 from sapp.core.errors import SappError
 
 Values = npt.NDArray[np.float64]
-Statistic = Callable[[Values], Values]
-"""A function that reduces the last axis to one number."""
 
 FEW = 10
 """Up to so many values an interval of their mean is Student's, beyond it a bootstrap's."""
@@ -84,15 +82,10 @@ def standard_error(values: npt.ArrayLike) -> float:
 
 
 def iqm(values: npt.ArrayLike) -> float:
-    """The interquartile mean: the mean of what is left when the lowest and the highest quarter are cut off."""
-    return float(iqm_statistic(_flat(values)))
-
-
-def iqm_statistic(sample: Values) -> Values:
-    """The interquartile mean along the last axis (int(n / 4) values are cut at each end), for `bootstrap_interval`."""
+    """The interquartile mean: the mean of what is left when int(n / 4) values are cut off at each end."""
     from scipy.stats import trim_mean
 
-    return np.asarray(trim_mean(sample, 0.25, axis=-1), np.float64)
+    return float(trim_mean(_flat(values), 0.25))
 
 
 def spearman(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
@@ -161,72 +154,22 @@ def paired_difference(
     return mean_interval(one - other, seed, confidence, resamples)
 
 
-def seeds_and_episodes(
-    values: npt.ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 10_000
-) -> Interval:
-    """The mean of scores [seeds, episodes] with an interval for what new seeds would score.
-
-    Episodes of one policy are not independent evidence about the algorithm, so with at most `FEW` seeds the interval is
-    Student's on the seeds' means, and a single seed has none. With more, both seeds and episodes are drawn anew;
-    episodes in common to all seeds, because episode e starts in the same state for each.
-    """
-    scores = np.asarray(values, np.float64)
-    if scores.ndim != 2 or not scores.size:
-        raise SappError(f"scores have shape {scores.shape}: give [seeds, episodes] with at least one of each")
-    if len(scores) <= FEW:
-        return student(scores.mean(1)).interval(confidence)
-    rng = np.random.default_rng(seed)
-    rows, columns = (rng.integers(count, size=(resamples, count)) for count in scores.shape)
-    draws = scores[rows[:, :, None], columns[:, None, :]].mean((1, 2))
-    low, high = np.quantile(draws, _ends(confidence))
-    return Interval(float(scores.mean()), float(low), float(high))
-
-
-def mean_of_groups(groups: Sequence[npt.ArrayLike], confidence: float = 0.95) -> Interval:
-    """The mean of the means of independent groups (one number per seed, say, and a group per dataset), Student's.
-
-    A group of a single value leaves the interval unknown.
-    """
-    return average([student(group) for group in groups]).interval(confidence)
-
-
 def bootstrap_interval(
-    values: npt.ArrayLike,
-    seed: int,
-    strata: npt.ArrayLike | None = None,
-    statistic: Statistic | None = None,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
+    values: npt.ArrayLike, seed: int, confidence: float = 0.95, resamples: int = 10_000
 ) -> Interval:
-    """The percentile bootstrap interval of the mean, or of another statistic; too narrow for a handful of values.
-
-    Args:
-        values: the sample; any shape, taken flat.
-        seed: of the resampling.
-        strata: a group label per value (a task, say); values are resampled within their group only, so that every
-            resample keeps the size of each group. By default all are one group.
-        statistic: reduces the last axis; by default the mean. `iqm_statistic` is another.
-        confidence: coverage, between 0 and 1.
-        resamples: how many.
-    """
+    """The percentile bootstrap interval of the mean, its resampling seeded; too narrow for a handful of values."""
     flat = _flat(values)
     ends = _ends(confidence)
     if resamples < 1:
         raise SappError(f"resamples is {resamples}: it must be at least 1")
-    labels = np.zeros(len(flat), np.int64) if strata is None else np.unique(np.ravel(strata), return_inverse=True)[1]
-    if len(labels) != len(flat):
-        raise SappError(f"{len(labels)} strata labels for {len(flat)} values: give one label per value")
-    groups = [np.flatnonzero(labels == label) for label in range(labels.max() + 1)]
-    reduce = statistic or (lambda sample: sample.mean(-1))
     rng = np.random.default_rng(seed)
-    draws: list[Values] = []
     size = max(1, _CHUNK // len(flat))
-    for first in range(0, resamples, size):
-        count = min(size, resamples - first)
-        picked = [group[rng.integers(len(group), size=(count, len(group)))] for group in groups]
-        draws.append(reduce(flat[np.concatenate(picked, -1)]))
+    draws = [
+        flat[rng.integers(len(flat), size=(min(size, resamples - first), len(flat)))].mean(-1)
+        for first in range(0, resamples, size)
+    ]
     low, high = np.quantile(np.concatenate(draws), ends)
-    return Interval(float(reduce(flat)), float(low), float(high))
+    return Interval(float(flat.mean()), float(low), float(high))
 
 
 def wilson(share: float, count: float, confidence: float = 0.95) -> Interval:

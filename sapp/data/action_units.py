@@ -48,11 +48,6 @@ def rescaled(data: Dataset, low: ArrayLike, high: ArrayLike) -> Dataset:
     """The same logs with their action bounds stretched to others: what was logged as the highest action is ``high``.
 
     For logs whose actions are shares of what the environment takes, such as [-1, 1] where it takes [-2, 2].
-
-    Args:
-        data: with continuous actions.
-        low: the environment's lowest action.
-        high: the environment's highest action.
     """
     from dataclasses import replace
 

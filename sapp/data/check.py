@@ -62,11 +62,7 @@ def check(source: Any, columns: Given = None, **options: Any) -> Check:
 
 
 def examine(data: Dataset) -> Check:
-    """Give an account of a dataset that is loaded.
-
-    Args:
-        data: whose observations are vectors.
-    """
+    """Give an account of a dataset that is loaded."""
     actions = f"{data.num_actions} discrete actions" if data.discrete else f"{data.action_size} action dimensions"
     summary = (
         f"{data.size:,} steps, {data.num_episodes:,} episodes ({int(data.terminal.sum()):,} end, "

@@ -103,12 +103,7 @@ class Columns:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], where: str = "columns") -> Columns:
-        """Build from plain data, with unknown keys and wrong types named.
-
-        Args:
-            mapping: the attributes above.
-            where: what error messages call it.
-        """
+        """Build from plain data, with unknown keys and wrong types named."""
         known = [each.name for each in fields(cls)]
         for key, value in mapping.items():
             if key not in known:
@@ -134,11 +129,7 @@ class Columns:
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Columns:
-        """Read a TOML file whose keys are the attributes above.
-
-        Args:
-            path: of the file.
-        """
+        """Read a TOML file whose keys are the attributes above."""
         path = Path(path)
         require_file(path)
         try:
@@ -169,12 +160,7 @@ class Columns:
         return cls.from_mapping(chosen, "--map")
 
     def completed(self, names: Sequence[str], where: str) -> Columns:
-        """With the fields that are not named inferred from the names of a table's columns.
-
-        Args:
-            names: of all columns.
-            where: what error messages call the table.
-        """
+        """With the fields that are not named inferred from the names of a table's columns."""
         mine = [name for key in ROLES for name in named(getattr(self, key))]
         free = [name for name in names if name not in mine and name not in self.ignore]
         mapped = [key for key in ROLES if getattr(self, key)]
@@ -196,12 +182,7 @@ class Columns:
         return replace(self, **{key: value if key in VECTORS else value[0] for key, value in found.items()})
 
     def check_names(self, names: Sequence[str], where: str) -> None:
-        """Every column that is named is there.
-
-        Args:
-            names: of all columns.
-            where: what error messages call the table.
-        """
+        """Every column that is named is there."""
         for key in (*ROLES, "one_hot"):
             for name in named(getattr(self, key)):
                 if name not in names:

@@ -32,11 +32,7 @@ class Quantiles:
 
     @classmethod
     def of(cls, values: np.ndarray) -> Quantiles:
-        """Take them of an array.
-
-        Args:
-            values: any shape, at least one.
-        """
+        """Take them of an array."""
         low, q25, median, q75, high = (float(each) for each in np.quantile(values, (0, 0.25, 0.5, 0.75, 1)))
         return cls(low, q25, median, q75, high, float(np.mean(values, dtype=np.float64)))
 
@@ -171,12 +167,7 @@ def _of_frames(dataset: FrameDataset) -> dict[str, Any]:
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """Print a summary as tables.
-
-    Args:
-        summary: from ``summarise``.
-        console: rich's.
-    """
+    """Print a summary as tables."""
     from rich.table import Table
     from rich.text import Text
 

@@ -45,7 +45,7 @@ SCALARS: dict[str, tuple[str, ...]] = {
 """Fields of one number per row."""
 ROLES = {**VECTORS, **SCALARS}
 """Every field, ours first among its names."""
-MEANINGS = {
+FIELD_DOCS = {
     "done": "done (every end of an episode)",
     "terminal": "terminal (the task ended)",
     "timeout": "timeout (the recording ended)",
@@ -71,13 +71,7 @@ def normal(name: str) -> str:
 
 
 def detect(names: Sequence[str], where: str, roles: Collection[str] = tuple(ROLES)) -> dict[str, tuple[str, ...]]:
-    """Which columns hold which field, by their names.
-
-    Args:
-        names: of all columns.
-        where: what error messages call the table.
-        roles: fields to look for.
-    """
+    """Which columns hold which field, by their names."""
     found: dict[str, tuple[str, ...]] = {}
     for role, words in VECTORS.items():
         if role not in roles:
@@ -100,13 +94,7 @@ def detect(names: Sequence[str], where: str, roles: Collection[str] = tuple(ROLE
 
 
 def why_unused(name: str, taken: Collection[str], ignored: Collection[str]) -> str:
-    """Why a column is not used, in words.
-
-    Args:
-        name: of the column.
-        taken: fields that have a column.
-        ignored: columns that were said to mean nothing.
-    """
+    """Why a column is not used, in words."""
     if name in ignored:
         return "ignored, as asked"
     if _KNOWN.fullmatch(name.strip().lower()):

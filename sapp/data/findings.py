@@ -48,11 +48,7 @@ class Finding:
 
 
 def findings(data: Dataset) -> list[Finding]:
-    """Everything there is to say, most serious questions first.
-
-    Args:
-        data: as it was loaded.
-    """
+    """Everything there is to say, most serious questions first."""
     return [found for question in QUESTIONS for found in question(data)]
 
 

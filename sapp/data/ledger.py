@@ -87,13 +87,7 @@ class Ledger:
     entries: list[Entry] = field(default_factory=list)
 
     def say(self, kind: Kind, what: str, **facts: Any) -> None:
-        """Add an entry.
-
-        Args:
-            kind: what it is about.
-            what: a sentence.
-            facts: further attributes of ``Entry``.
-        """
+        """Add an entry."""
         self.entries.append(Entry(kind, what, **facts))
 
     def lines(self, *kinds: Kind) -> list[str]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sapp.core.errors import SappError
 from sapp.data.columns import Columns, named
 from sapp.data.dataset import Dataset
-from sapp.data.field_names import MEANINGS, ROLES, SCALARS, normal, refuse_near_misses, why_unused
+from sapp.data.field_names import FIELD_DOCS, ROLES, SCALARS, normal, refuse_near_misses, why_unused
 from sapp.data.ledger import Column, Kind, Ledger, positions, refuse_loss, reward_share
 from sapp.data.log_actions import clipped, infer_bounds, read_actions, vector
 from sapp.data.repair import (
@@ -149,7 +149,7 @@ class _Log:
             arrays["episode"] = table.identities(mapping.episode)
         for key in SCALARS:
             if (name := getattr(mapping, key)) is not None:
-                uses[name] = MEANINGS.get(key, key)
+                uses[name] = FIELD_DOCS.get(key, key)
         rows = np.arange(table.rows)
         log = cls(table, mapping, ledger, arrays, actions.labels, actions.number, rows, uses)
         log._check_lengths()

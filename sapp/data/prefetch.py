@@ -81,14 +81,6 @@ class Prefetcher:
         self._pool = ThreadPoolExecutor(threads, "frames")
         self._waiting: deque[Future[Chunk]] = deque()
 
-    @property
-    def chunk_bytes(self) -> int:
-        """Bytes of one chunk."""
-        batches, size = self._shape
-        height, width = self._dataset.frame_shape
-        frames = (self._dataset.stack + 1 + int(self._initial)) * height * width
-        return batches * size * (frames + 13)
-
     def __iter__(self) -> Iterator[Chunk]:
         return self
 

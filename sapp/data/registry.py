@@ -71,12 +71,7 @@ class Format:
     known: Sequence[str] = ()
 
     def read(self, request: Request, kind: str) -> Dataset | FrameDataset:
-        """Load what was asked for; an option that means nothing here is refused.
-
-        Args:
-            request: that this format recognises.
-            kind: the format's name in the registry.
-        """
+        """Load what was asked for; an option that means nothing here is refused."""
         for key in request.options:
             if key not in self.options and key != "progress":
                 where = request.text or type(request.source).__name__

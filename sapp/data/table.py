@@ -31,13 +31,7 @@ class Table:
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, Any], rows: int, where: str) -> Table:
-        """From arrays by name.
-
-        Args:
-            arrays: anything that NumPy makes arrays of.
-            rows: N.
-            where: what error messages call them.
-        """
+        """From arrays by name."""
 
         def read(name: str) -> np.ndarray:
             try:

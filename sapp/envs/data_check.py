@@ -20,12 +20,7 @@ _ENOUGH = 20
 
 
 def compare(data: Dataset, environment: BatchEnvironment) -> list[str]:
-    """What does not fit between logs and environment, a sentence each; what cannot be right raises ``SappError``.
-
-    Args:
-        data: the logs.
-        environment: that they are said to be from.
-    """
+    """What does not fit between logs and environment, a sentence each; what cannot be right raises ``SappError``."""
     mine = data.observation_size, data.action_size, data.num_actions
     theirs = environment.observation_size, environment.action_size, environment.num_actions
     if mine != theirs:
@@ -48,11 +43,7 @@ def stretched(data: Dataset, environment: BatchEnvironment) -> Dataset:
 
 
 def stretched_to_own(data: Dataset | FrameDataset) -> Dataset:
-    """The logs with their actions in the units of the environment that they name.
-
-    Args:
-        data: that knows its environment.
-    """
+    """The logs with their actions in the units of the environment that they name."""
     from sapp.envs import make
 
     if not isinstance(data, Dataset):

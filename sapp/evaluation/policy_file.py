@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import equinox as eqx
@@ -15,8 +16,8 @@ from sapp.networks import GaussianActor
 def actor_of(policy: TanhGaussianPolicy) -> GaussianActor:
     """A tanh-Gaussian policy of NumPy arrays (weights as (out, in)) as a pytree."""
     hidden = [weight.shape[0] for weight, _ in policy.layers]
-    # built with random weights, all of which are then replaced: so its structure is a trained actor's
-    actor = GaussianActor(jax.random.PRNGKey(0), policy.observation_size, policy.action_size, hidden)
+    sizes = policy.observation_size, policy.action_size
+    actor = eqx.filter_eval_shape(lambda: GaussianActor(jax.random.PRNGKey(0), *sizes, hidden))
     pairs = [*policy.layers, policy.mean, policy.log_std]
 
     def slots(actor: GaussianActor) -> list[jax.Array]:
@@ -24,6 +25,11 @@ def actor_of(policy: TanhGaussianPolicy) -> GaussianActor:
         return [leaf for layer in layers for leaf in (layer.weight, layer.bias)]
 
     return eqx.tree_at(slots, actor, [jnp.asarray(array.T) for pair in pairs for array in pair])
+
+
+def stack(policies: Sequence[TanhGaussianPolicy]) -> GaussianActor:
+    """Policies of one shape as one pytree, each array with a leading axis."""
+    return jax.tree.map(lambda *arrays: jnp.stack(arrays), *map(actor_of, policies))
 
 
 def load_actor(path: str | Path) -> GaussianActor:

@@ -46,8 +46,8 @@ def record(
         run: with at least one checkpoint.
         members: names or indices (default: all).
         seed: of the start state: that of the first episode of ``sapp evaluate`` with this seed.
-        environment: in env of the one the data names.
-        physics: in env of the one the data names.
+        environment: in place of the one the data names.
+        physics: in place of the one the data names.
     """
     _prefer_egl()
     from sapp.envs import make

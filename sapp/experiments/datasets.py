@@ -52,12 +52,7 @@ def load_dataset(name: str, folder: Path | None = None) -> Dataset | FrameDatase
 
 
 def find_file(name: str, folder: Path | None) -> Path | None:
-    """Where a dataset lies in a folder: None where its name is enough, ``SappError`` where it is missing.
-
-    Args:
-        name: of the dataset.
-        folder: that was given for the data.
-    """
+    """Where a dataset lies in a folder: None where its name is enough, ``SappError`` where it is missing."""
     if name.startswith(("catch-", "point-")):
         return None
     if name in TABLE_2:

@@ -9,16 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sapp.core.errors import SappError, did_you_mean
-from sapp.experiments import alpha_sweep, atari, b0, random_ratio, ratio_quality, table1
+from sapp.experiments import atari
+from sapp.experiments import paper_grids as paper
 from sapp.experiments.grid import Grid, Scale
 
 EXPERIMENTS: dict[str, Callable[[Scale], Grid]] = {
-    "table1": table1.grid,
+    "table1": paper.table1,
     "atari": atari.grid,
-    "ratio-quality": ratio_quality.grid,
-    "random-ratio": random_ratio.grid,
-    "alpha-sweep": alpha_sweep.grid,
-    "b0": b0.grid,
+    "ratio-quality": paper.ratio_quality,
+    "random-ratio": paper.random_ratio,
+    "alpha-sweep": paper.alpha_sweep,
+    "b0": paper.b0,
 }
 """The paper's, which ``sapp experiment NAME`` runs."""
 FILE_MODULE = "sapp_experiment_"

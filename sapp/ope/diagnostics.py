@@ -204,13 +204,7 @@ def verdict_of(reasons: list[Reason]) -> Verdict:
 
 
 def reasons_of(measures: Measures, interval: Interval, limits: Limits | None = None) -> list[Reason]:
-    """What speaks against an estimate.
-
-    Args:
-        measures: of its policy.
-        interval: the estimate that would be quoted, normalised.
-        limits: where trust ends.
-    """
+    """What speaks against an estimate."""
     limits = limits or Limits()
     reasons = _beyond(measures, (interval.high - interval.low) / max(measures.scale, 1e-12), limits)
     low, high = measures.possible

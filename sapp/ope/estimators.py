@@ -224,14 +224,7 @@ def bag_counts(episodes: int, bags: int, seed: int) -> np.ndarray:
 def fit(
     data: Dataset, targets: Targets, settings: Settings, progress: Callable[[int, int], None] | None = None
 ) -> Fitted:
-    """Fit FQE and DualDICE for every policy on every bag.
-
-    Args:
-        data: the logs.
-        targets: what the policies do there.
-        settings: how.
-        progress: called with (steps done, steps in all).
-    """
+    """Fit FQE and DualDICE for every policy on every bag."""
     began = time.perf_counter()
     counts = bag_counts(data.num_episodes, settings.bags, settings.seed)
     logs = Logs.of(data, counts)

@@ -35,12 +35,6 @@ def importance(data: Dataset, targets: Targets, discount: float, seed: int = 0) 
     """Both estimates of every policy; None where the logs, or all policies, do not say how probable actions are.
 
     Densities of continuous actions are those in the logs' own units; a deterministic policy has none, and no value.
-
-    Args:
-        data: the logs, with ``log_prob`` among the extras.
-        targets: what the policies do there.
-        discount: γ.
-        seed: of the bootstrap over episodes.
     """
     density = data.extras.get("log_prob")
     if density is None or not (data.discrete or (targets.taken is not None and np.isfinite(targets.taken).any())):

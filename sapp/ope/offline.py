@@ -169,11 +169,6 @@ def judge(
 
 
 def scales(to_go: np.ndarray, own: np.ndarray) -> tuple[float, float]:
-    """The spread (5 % to 95 %) of episodes' normalised returns, and the yardstick of intervals that it gives.
-
-    Args:
-        to_go: normalised returns from every logged step.
-        own: those from starts.
-    """
+    """The spread (5 % to 95 %) of episodes' normalised returns, and the yardstick of intervals that it gives."""
     spread, anywhere = (float(np.ptp(np.quantile(each, (0.05, 0.95)))) for each in (own, to_go))
     return spread, max(spread, SHARE * anywhere)

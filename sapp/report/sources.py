@@ -78,9 +78,9 @@ def from_text(folder: Path) -> list[Experiment]:
 
 
 def _experiments(
-    path: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], timings: Sequence[Mapping[str, str]], beside: Path
+    path: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], timings: Sequence[Mapping[str, str]], folder: Path
 ) -> list[Experiment]:
-    """The experiments of a store's tables; ``beside`` is where their runs' animations lie."""
+    """The experiments of a store's tables; ``folder`` is where their runs' animations lie."""
     if missing := {cell["run"] for cell in rows["cells"]} - {row["run"] for row in rows["runs"]}:
         raise SappError(f"{path}: has no run {min(missing)!r}, which a cell names; restore it, or run it again")
     evaluations: dict[str, dict[int, list[tuple[int, float, float | None]]]] = {}
@@ -113,7 +113,7 @@ def _experiments(
             Experiment(
                 head["experiment"], head["scale"], f"{head['title']} (scale: {head['scale']})", head["question"],
                 head["focus"], tuple(dict.fromkeys(name for _, name in order)), dataset_order(members), tuple(members),
-                path.name, tuple(notes), timings, _videos([beside]),
+                path.name, tuple(notes), timings, _videos([folder]),
             )
         )  # fmt: skip
     return found

@@ -34,15 +34,6 @@ def dualdice(model: EmpiricalMDP, policy: Floats) -> tuple[Floats, Floats]:
     return nu.reshape(shape), zeta.reshape(shape)
 
 
-def dualdice_objective(model: EmpiricalMDP, policy: Floats, nu: Floats, zeta: Floats) -> Floats:
-    """DualDICE's J(ν, ζ) [...]."""
-    following = (model.transition @ np.sum(policy * nu, -1)[..., None, :, None])[..., 0]
-    logged = model.visits[..., None] * model.behaviour
-    inner = logged * ((nu - model.discount * following) * zeta - 0.5 * zeta**2)
-    initial = np.sum(model.start * np.sum(policy * nu, -1), -1)
-    return inner.sum((-1, -2)) - (1 - model.discount) * initial
-
-
 def state_ratio_from_zeta(model: EmpiricalMDP, zeta: Floats) -> Floats:
     """Σ_a β̂(a|s)·ζ(s,a) [..., S]: the normalised state ratio, short by the mass π puts outside the support of β̂."""
     return np.sum(model.behaviour * zeta, -1)

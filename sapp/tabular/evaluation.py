@@ -141,12 +141,3 @@ def sa_cql_iteration(model: EmpiricalMDP, policy: Floats, pessimism: Pessimism, 
     Elsewhere: the target.
     """
     return model.action_value(np.sum(policy * q, -1)) - sa_cql_charge(model, policy, pessimism)
-
-
-def sa_cql_objective(model: EmpiricalMDP, policy: Floats, pessimism: Pessimism, q: Floats, new: Floats) -> Floats:
-    """The quadratic objective of ``sa_cql_iteration`` at Q' = ``new`` [...]."""
-    weights = pessimism.state_weights(unnormalised_occupancy(model, policy), model)
-    target = model.action_value(np.sum(policy * q, -1))
-    push = np.sum(model.visits * weights * np.sum((policy - model.behaviour) * new, -1), -1)
-    error = np.sum(model.visits[..., None] * model.behaviour * (new - target) ** 2, (-1, -2))
-    return pessimism.alpha * push + 0.5 * error

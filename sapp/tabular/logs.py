@@ -132,10 +132,6 @@ class EmpiricalMDP(FiniteMDP):
         ranks = {"transition": 3, "reward": 2, "start": 1, "behaviour": 2, "visits": 1, "pairs": 2, "support": 2}
         return replace(self, **{name: change(getattr(self, name), rank) for name, rank in ranks.items()})
 
-    def at_discount(self, discount: float) -> Self:
-        """The same log under another γ."""
-        return replace(self, discount=discount)
-
 
 def empirical(
     log: Log, start: Floats, discount: float, unseen_reward: float = 0.0, smoothing: float = 0.0,

@@ -260,14 +260,3 @@ def choice(setting: Setting, follow: bool = False) -> Choice:
     )
     truth = mdp.expected(mdp.value(policies))
     return Choice(model, truth, occupancy, _distance(setting, model, policies), gain, chance)
-
-
-def choice_loss(setting: Setting, follow: bool = False) -> tuple[dict[str, float], float]:
-    """Expected true value lost by picking the policy that looks best, by spread; and the best true value in the class.
-
-    Each trajectory's reward is a coin, so what looks best is random; the expectation over the two binomial counts is
-    exact. One α for all spreads: ``chain_tuned`` gives each its own.
-    """
-    made = choice(setting, follow)
-    spread = _charges(setting, made.model, made.occupancy, made.distance)
-    return {name: made.expected_loss(made.cost(charge)) for name, charge in spread.items()}, float(made.truth.max())

@@ -103,13 +103,13 @@ def tuned_chain(
     count: int = 400, total: int = 20, follow: bool = True, knowing: bool = True, seed: int = 0,
     grid: Sequence[float] = GRID,
 ) -> list[Tuned]:
-    """Every method at its best α: chosen on the first half of ``count`` chains, judged on the second.
+    """Every method at its best α: chosen on the first half of ``count`` chains, tested on the second.
 
     Example: ``tuned_chain(total=100)``.
     """
     half = count // 2
     made = losses(problems(count, total, knowing, seed), follow, grid)
     picked = {name: int(values[:, :half].mean(1).argmin()) for name, values in made.items()}
-    judged = {name: values[picked[name], half:] for name, values in made.items()}
-    difference = {name: paired_difference(values, judged["pp"]) for name, values in judged.items()}
-    return [Tuned(name, float(grid[picked[name]]), float(judged[name].mean()), difference[name]) for name in METHODS]
+    tested = {name: values[picked[name], half:] for name, values in made.items()}
+    difference = {name: paired_difference(values, tested["pp"]) for name, values in tested.items()}
+    return [Tuned(name, float(grid[picked[name]]), float(tested[name].mean()), difference[name]) for name in METHODS]

@@ -12,7 +12,6 @@ import numpy as np
 
 from sapp.core.statistics import spearman
 from sapp.ope.offline import NAMES
-from sapp.ope.ranking import regret_at_1
 from sapp.report.report_tables import Table, table
 from studies.ope.rows import Row, read
 
@@ -58,6 +57,13 @@ def grouped(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]
 def allowed(rows: Sequence[Row]) -> set[tuple[Any, ...]]:
     """(problem, policy, draw) whose estimate was not refused."""
     return {(r["problem"], r["policy"], r["draw"]) for r in rows if r["verdict"] in ("trusted", "doubtful")}
+
+
+def regret_at_1(estimates: Sequence[float], truth: Sequence[float]) -> float:
+    """True value lost by taking the policy of highest estimate, as a share of the truth's range (0 best, 1 worst)."""
+    real = np.asarray(truth, np.float64).ravel()
+    span = float(np.ptp(real))
+    return float(real.max() - real[int(np.argmax(estimates))]) / span if span > 0 else 0.0
 
 
 def measures(rows: Sequence[Row], keep: set[tuple[Any, ...]] | None) -> list[list[str]]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from sapp.core.errors import SappError
 from sapp.theory.audit import audit
 from sapp.theory.chain_tuned import Tuned, tuned_chain
-from sapp.theory.comparison import compare
+from studies.theory.comparison import compare
 from studies.theory.rows import write_audit, write_chain, write_comparison
 from studies.theory.tables import ROWS
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from sapp.core.statistics import Interval
 from sapp.theory.audit import Audit, Row
 from sapp.theory.chain_tuned import Tuned
-from sapp.theory.comparison import Comparison
 from sapp.theory.statements import statement
+from studies.theory.comparison import Comparison
 
 COUNTS = ("statement", "family", "checked", "holds", "violated", "not_met", "vacuous", "informative")
 VERDICTS = ("statement", "least_margin", "verdict", "frequency", "counterexample", "problems")

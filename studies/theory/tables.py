@@ -8,7 +8,7 @@ from pathlib import Path
 from sapp.report.marked_sections import write_sections
 from sapp.theory.audit import Row, says_where, table_markdown
 from sapp.theory.chain_tuned import METHODS, Tuned
-from sapp.theory.comparison import Comparison
+from studies.theory.comparison import Comparison
 from studies.theory.rows import Line, read, read_audit, read_chain, read_comparison
 
 HERE = Path(__file__).parent

@@ -179,13 +179,6 @@ def test_proposals_carry_no_gradient(batch: Batch) -> None:
     assert all(not np.any(np.asarray(leaf)) for leaf in jax.tree.leaves(jax.grad(total)(state.actor)))
 
 
-def test_target_stops_at_terminals_only(batch: Batch) -> None:
-    next_value = jnp.arange(B, dtype=jnp.float32)
-    target = bootstrap_target(batch, next_value, 0.9)
-    expected = np.asarray(batch.reward) + 0.9 * (1 - np.asarray(batch.terminal)) * np.arange(B)
-    np.testing.assert_allclose(target, expected, rtol=1e-6)
-
-
 def test_update_matches_its_parts_taken_one_by_one(batch: Batch) -> None:
     """One whole update equals the published order: temperature, critics, actor with the new critics, targets."""
     algorithm = CQL(hidden=(16, 16), alpha=3.0)
@@ -256,27 +249,13 @@ def test_soft_backup_without_penalty_is_sac(batch: Batch) -> None:
     assert float(metrics["critic/loss"]) == pytest.approx(float(np.sum(np.mean((q - target) ** 2, -1))), rel=1e-5)
 
 
-def test_a_gradient_that_is_not_finite_counts_as_zero(batch: Batch) -> None:
-    algorithm = CQL(hidden=(8, 8))
-    state = algorithm.init(jax.random.PRNGKey(0), SPEC)
-    broken = Batch(batch.observation, batch.action, batch.reward.at[3].set(jnp.inf), *jax.tree.leaves(batch)[3:])
-    new, metrics = algorithm.update(state, broken, jnp.ones(B), jax.random.PRNGKey(1))
-    assert not np.isfinite(metrics["loss"])
-    old, kept = state.critics.mlp.layers[-1], new.critics.mlp.layers[-1]
-    np.testing.assert_array_equal(old.bias, kept.bias)  # its gradient is a sum over the whole batch
-    for leaf in jax.tree.leaves((new.critics, new.critic_optimiser)):
-        assert np.all(np.isfinite(leaf))
-    for before, after in zip(jax.tree.leaves(state.critics), jax.tree.leaves(new.critics), strict=True):
-        assert np.max(np.abs(before - after)) < 1.01 * algorithm.critic_lr
-
-
 @pytest.mark.parametrize(
     ("field", "value", "words"),
     [
         ("backup", "max", "mode, sample or soft"),
         ("alpha_scale", "v3", "d3rlpy-v1"),
         ("precision", "fp8", "mixed"),
-        ("batch_size", 0, "at least 1"),
+        ("batch_size", 0, "batch_size is 0; it must be 1 or more"),
         ("hidden", (), "at least one layer"),
     ],
 )

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sapp.algorithms import DQN, REM, DiscreteBC, DiscreteCQL, MLPScores
-from sapp.algorithms.dqn import DQNState, estimates, quantile_huber
+from sapp.algorithms import DQN, REM, DiscreteCQL, MLPScores
+from sapp.algorithms.dqn import DQNState, quantile_huber
 from sapp.algorithms.registry import preset
 from sapp.core.errors import SappError
 from sapp.core.spec import Batch, Spec
@@ -78,60 +78,6 @@ def test_qr_targets_are_the_quantiles_of_the_best_mean() -> None:
     assert float(metrics["critic/penalty"]) == pytest.approx(penalty.mean(), rel=1e-5)
 
 
-def test_rem_mixes_online_and_target_alike_and_takes_the_maximum() -> None:
-    online = Heads([[[1.0, 3.0], [0.0, 0.0]], [[2.0, 4.0], [8.0, 0.0]]])
-    target = Heads([[[0.0, 0.0], [0.0, 0.0]], [[4.0, 0.0], [1.0, 2.0]]])
-    state = DQNState(online, target, None, jnp.int32(0))
-    c = jnp.array([0.25, 0.75])
-    algorithm = REM(ensemble=2, discount=1.0)
-    found = algorithm.bootstrap(state, BATCH, c)
-    # Q̄_c(state 1, ·) = (1, 1.75)
-    np.testing.assert_allclose(found, [[0.5 + 1.75], [-1.0]])
-    loss, _ = algorithm.loss(online, BATCH, found, jnp.ones(2), c)
-    # Q_c(0, 1) = 0, Q_c(1, 0) = 3.5
-    assert float(loss) == pytest.approx(((2.25 - 0.5) + (4.5 - 0.5)) / 2)
-    mixture = algorithm.mixture(jax.random.PRNGKey(3))
-    drawn = jax.random.uniform(jax.random.PRNGKey(3), (2,))
-    np.testing.assert_allclose(mixture, drawn / drawn.sum())
-    np.testing.assert_allclose(estimates(online, jnp.eye(2)[1:], mixture)[0, 0, 0], mixture @ jnp.array([2.0, 4.0]))
-
-
-def test_rems_update_has_one_mixture_for_q_and_its_target() -> None:
-    """Tables of five heads: what the update logs and where its gradient points, by the mixture of the update's key."""
-    algorithm, key = REM(ensemble=5, discount=0.9), jax.random.PRNGKey(4)
-    online, target = (Heads(np.random.default_rng(seed).normal(0, 3, (2, 2, 5))) for seed in (0, 1))
-    new, metrics = algorithm.update(
-        DQNState(online, target, algorithm.direction().init(online), jnp.int32(0)), BATCH, jnp.ones(2), key
-    )
-    drawn = np.asarray(jax.random.uniform(key, (5,)), np.float64)
-    mixture = drawn / drawn.sum()
-    q, following = (np.asarray(each.table, np.float64) @ mixture for each in (online, target))
-    y = np.array([0.5 + 0.9 * following[1].max(), -1.0])
-    error = np.array([q[0, 1], q[1, 0]]) - y
-    loss = np.where(np.abs(error) <= 1, 0.5 * error**2, np.abs(error) - 0.5).mean()
-    assert float(metrics["critic/target"]) == pytest.approx(y.mean(), rel=1e-5)
-    assert float(metrics["loss"]) == pytest.approx(loss, rel=1e-5)
-    slope = np.zeros((2, 2, 5))  # by state, action and head
-    slope[0, 1], slope[1, 0] = (np.clip(e, -1, 1) / 2 * mixture for e in error)
-    np.testing.assert_allclose(new.optimiser.mu.table, 0.1 * slope, rtol=1e-4, atol=1e-7)  # Adam's first moment
-
-
-def test_rem_acts_by_the_mean_of_its_heads() -> None:
-    spec = Spec(3, 2, jnp.zeros(3), jnp.ones(3), True)
-    algorithm = REM(ensemble=7, network=MLPScores((8,)))
-    state = algorithm.init(jax.random.PRNGKey(0), spec)
-    observation = jax.random.normal(jax.random.PRNGKey(1), (5, 3))
-    heads = state.scores.many(observation)
-    assert heads.shape == (5, 2, 7)
-    np.testing.assert_allclose(algorithm.policy(state)(observation).logits, heads.mean(-1), rtol=1e-6)
-    moved, metrics = jax.jit(algorithm.update)(
-        state, Batch(observation, jnp.zeros(5, jnp.int32), jnp.ones(5), observation, jnp.zeros(5), observation),
-        jnp.ones(5), jax.random.PRNGKey(2),
-    )  # fmt: skip
-    assert np.isfinite(float(metrics["loss"]))
-    assert int(moved.updates) == 1
-
-
 @pytest.mark.parametrize(("name", "eps"), [("adam", 1e-8), ("adam", 3.125e-4), ("rmsprop", 1e-8)])
 def test_optimisers_by_their_own_formulas(name: str, eps: float) -> None:
     algorithm = DQN(optimiser=name, adam_eps=eps, lr=0.1, network=MLPScores((4,)))  # type: ignore[arg-type]
@@ -142,24 +88,6 @@ def test_optimisers_by_their_own_formulas(name: str, eps: float) -> None:
     adam = g / (np.abs(g) + eps)  # the first step, bias corrected
     rmsprop = g / np.sqrt(0.05 * g**2 - (0.05 * g) ** 2 + 1e-5)
     np.testing.assert_allclose(found["x"], adam if name == "adam" else rmsprop, rtol=1e-4)
-
-
-def test_cloning_finds_the_frequencies() -> None:
-    spec = Spec(2, 3, jnp.zeros(2), jnp.ones(2), True)
-    algorithm = DiscreteBC(lr=3e-2, network=MLPScores((8,)))
-    state = algorithm.init(jax.random.PRNGKey(0), spec)
-    action = jnp.array([0, 0, 0, 1, 2, 2, 2, 2], jnp.int32)
-    where = jnp.eye(2)[jnp.array([0, 0, 0, 0, 1, 1, 1, 1])]
-    batch = Batch(where, action, jnp.zeros(8), where, jnp.zeros(8), where)
-    step = jax.jit(lambda state, key: algorithm.update(state, batch, jnp.ones(8), key))
-    _, before = step(state, jax.random.PRNGKey(0))
-    for i in range(300):
-        state, metrics = step(state, jax.random.PRNGKey(i))
-    probs = algorithm.policy(state)(jnp.eye(2)).probs
-    np.testing.assert_allclose(probs, [[0.75, 0.25, 0.0], [0.0, 0.0, 1.0]], atol=0.03)
-    assert float(metrics["loss"]) == pytest.approx(0.5 * -(0.75 * np.log(0.75) + 0.25 * np.log(0.25)), abs=0.01)
-    assert float(metrics["actor/agreement"]) == pytest.approx(7 / 8)
-    assert float(before["loss"]) > float(metrics["loss"])
 
 
 def test_presets_have_the_published_numbers() -> None:

@@ -10,7 +10,6 @@ from scipy import stats
 from sapp.core.comparisons import (
     Comparison,
     compare,
-    compare_over_tasks,
     family,
     holm,
     iqm_over_tasks,
@@ -19,7 +18,7 @@ from sapp.core.comparisons import (
     probability_of_improvement,
 )
 from sapp.core.errors import SappError
-from sapp.core.statistics import Estimate, iqm, mean_of_groups
+from sapp.core.statistics import Estimate, average, iqm, student
 
 RNG = np.random.default_rng(3)
 
@@ -42,8 +41,6 @@ def test_a_shared_seed_is_found_by_itself_not_by_its_place() -> None:
     found = compare(ours, theirs)
     assert (found.estimate.value, found.pairs, found.paired) == (1.0, 2, True)
     assert found.interval == (1.0, 1.0, 1.0)
-    over = compare_over_tasks({"t": ours}, {"t": theirs})
-    assert (over.estimate.value, over.pairs, over.paired) == (1.0, 2, True)
 
 
 def test_the_order_of_seeds_and_tasks_does_not_matter() -> None:
@@ -53,8 +50,6 @@ def test_the_order_of_seeds_and_tasks_does_not_matter() -> None:
         found = compare(ONE["a"], mixed)
         assert found.pairs == 5
         np.testing.assert_allclose(found.interval[1:], (expected.low, expected.high))
-        over = compare_over_tasks(ONE, {"b": dict(reversed(TWO["b"].items())), "a": mixed})
-        np.testing.assert_allclose(over.interval, compare_over_tasks(ONE, TWO).interval)
 
 
 def test_seeds_that_one_side_lacks_are_in_no_pair() -> None:
@@ -78,17 +73,7 @@ def test_without_two_shared_seeds_the_difference_is_welchs_and_says_so() -> None
     expected = stats.ttest_ind(listed(ONE["a"]), listed(TWO["a"]), equal_var=False).confidence_interval(0.95)
     assert (found.pairs, found.paired) == (1, False)
     np.testing.assert_allclose(found.interval[1:], (expected.low, expected.high))
-    assert not compare_over_tasks(ONE, TWO | {"a": theirs}).paired
     assert not compare({0: 1.0}, {0: 2.0}).interval.known
-
-
-def test_pairs_are_never_split() -> None:
-    """A constant lead of 1 has no spread at all once seeds are paired, however much the seeds differ."""
-    second = {name: {seed: value - 1.0 for seed, value in reversed(seeds.items())} for name, seeds in ONE.items()}
-    found = compare_over_tasks(ONE, second).interval
-    assert tuple(found) == pytest.approx((1.0, 1.0, 1.0))
-    gaps = [listed(ONE[name]) - listed(TWO[name]) for name in ONE]
-    np.testing.assert_allclose(compare_over_tasks(ONE, TWO).interval, mean_of_groups(gaps))
 
 
 def test_holm_by_hand() -> None:
@@ -145,7 +130,7 @@ def test_iqm_of_one_task_has_yuens_interval() -> None:
 def test_mean_weighs_tasks_alike_however_many_seeds_they_have() -> None:
     found = mean_over_tasks(ONE)
     assert found.estimate == pytest.approx((listed(ONE["a"]).mean() + listed(ONE["b"]).mean()) / 2)
-    np.testing.assert_allclose(found, mean_of_groups([listed(ONE["a"]), listed(ONE["b"])]))
+    np.testing.assert_allclose(found, average([student(listed(seeds)) for seeds in ONE.values()]).interval())
 
 
 def test_probability_of_improvement_is_mann_whitneys_by_task() -> None:
@@ -205,7 +190,7 @@ def test_intervals_over_tasks_cover_what_they_say(name, tasks) -> None:
         one, other = scores(draw(3)), scores(draw(3, 8.0))
         found["mean"].append(mean_over_tasks(one))
         found["iqm"].append(iqm_over_tasks(one))
-        found["gap"].append(compare_over_tasks(one, other).interval)
+        found["gap"].append(average([compare(one[task], other[task]).estimate for task in one]).interval())
         found["wins"].append(probability_of_improvement(one, other))
         profile = performance_profile(one, points)
         above += (profile.low <= share) & (share <= profile.high)
@@ -224,7 +209,6 @@ def test_intervals_over_tasks_cover_what_they_say(name, tasks) -> None:
         (lambda: mean_over_tasks({"a": [1.0]}), "a: give one score per seed"),
         (lambda: mean_over_tasks({"a": {0: 1.0, 1: np.nan}}), "seed 1 is not finite"),
         (lambda: probability_of_improvement({"a": {0: 1.0}}, {"b": {0: 1.0}}), "scored by one method only"),
-        (lambda: compare_over_tasks({"a": {0: 1.0}}, {"b": {0: 1.0}}), "scored by one method only"),
         (lambda: mean_over_tasks({"a": {0: 1.0}}, confidence=1.5), "between 0 and 1"),
         (lambda: performance_profile({"a": {0: 1.0}}, []), "thresholds"),
     ],

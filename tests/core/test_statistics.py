@@ -11,12 +11,9 @@ from sapp.core.statistics import (
     average,
     bootstrap_interval,
     iqm,
-    iqm_statistic,
     mean,
     mean_interval,
-    mean_of_groups,
     paired_difference,
-    seeds_and_episodes,
     spearman,
     standard_error,
     student,
@@ -34,7 +31,6 @@ def test_known_values():
     assert np.isnan(standard_error([5.0]))
     assert iqm([5.0]) == 5.0
     assert iqm([2.0, 2.0, 2.0]) == 2.0
-    np.testing.assert_allclose(iqm_statistic(np.arange(16.0).reshape(2, 8)), [3.5, 11.5])
     assert iqm([0, 1, 2, 3, 4, 5, 6, 1000]) == pytest.approx(3.5)
     assert iqm(SAMPLE) == pytest.approx(stats.trim_mean(SAMPLE, 0.25))
 
@@ -51,29 +47,9 @@ def test_the_interval_is_scipys(confidence):
     assert found.high == pytest.approx(expected.high, abs=0.03 * width)
 
 
-def test_the_interquartile_mean_has_an_interval_too():
-    found = bootstrap_interval(SAMPLE, seed=0, statistic=iqm_statistic)
-    expected = stats.bootstrap(
-        (SAMPLE,), lambda values, axis: stats.trim_mean(values, 0.25, axis=axis), method="percentile", rng=1
-    ).confidence_interval
-    assert found.estimate == pytest.approx(iqm(SAMPLE))
-    assert found.low == pytest.approx(expected.low, abs=0.05 * (expected.high - expected.low))
-
-
 def test_the_seed_decides():
     assert bootstrap_interval(SAMPLE, seed=4) == bootstrap_interval(SAMPLE, seed=4)
     assert bootstrap_interval(SAMPLE, seed=4) != bootstrap_interval(SAMPLE, seed=5)
-
-
-def test_strata_keep_their_sizes():
-    """Between-group spread must not enter: groups far apart, no spread within."""
-    values = np.repeat([0.0, 100.0, 1000.0], [5, 3, 2])
-    labels = np.repeat(["a", "b", "c"], [5, 3, 2])
-    assert bootstrap_interval(values, 0, strata=labels) == pytest.approx((230, 230, 230))
-    assert bootstrap_interval(values, 0).high > 300
-    spread = values + np.random.default_rng(0).normal(size=10)
-    interval = bootstrap_interval(spread, 0, strata=labels)
-    assert interval.high - interval.low < 2
 
 
 def test_pairs_are_not_split():
@@ -97,8 +73,6 @@ def test_bad_requests():
         mean([])
     with pytest.raises(SappError, match="value 1 is not finite"):
         bootstrap_interval([1.0, np.nan], 0)
-    with pytest.raises(SappError, match="one label per value"):
-        bootstrap_interval([1.0, 2.0], 0, strata=[1])
     with pytest.raises(SappError, match="confidence"):
         bootstrap_interval([1.0, 2.0], 0, confidence=95)
     with pytest.raises(SappError, match="confidence"):
@@ -111,8 +85,6 @@ def test_bad_requests():
         spearman([1.0], [1.0, 2.0])
     with pytest.raises(SappError, match="no values"):
         average([])
-    with pytest.raises(SappError, match="seeds, episodes"):
-        seeds_and_episodes(np.ones(3))
     with pytest.raises(SappError, match="shapes"):
         paired_difference([1.0], [1.0, 2.0], 0)
 
@@ -126,10 +98,8 @@ def test_few_values_have_students_interval_and_many_the_bootstraps():
 
 
 def test_a_single_value_has_no_interval_and_equal_values_a_narrow_one():
-    for one in (
-        mean_interval([4.0]), seeds_and_episodes([[3.0, 5.0]]), paired_difference([5.0], [1.0]),
-        mean_of_groups([[3.0, 5.0], [4.0]]),
-    ):  # fmt: skip
+    groups = average([student([3.0, 5.0]), student([4.0])]).interval()
+    for one in (mean_interval([4.0]), paired_difference([5.0], [1.0]), groups):
         assert one.estimate == 4.0
         assert not one.known
         assert np.isnan(one.low)
@@ -139,24 +109,6 @@ def test_a_single_value_has_no_interval_and_equal_values_a_narrow_one():
     assert np.isnan(student([4.0]).p)
     assert student([2.0, 2.0]).p == 0.0
     assert student([0.0, 0.0]).p == 1.0
-
-
-def test_interval_is_about_seeds_not_only_episodes():
-    """Two policies, each of which always scores the same: thousands of episodes tell no more than two seeds."""
-    values = np.repeat([[0.0], [10.0]], 1000, axis=1)
-    assert seeds_and_episodes(values) == mean_interval([0.0, 10.0])
-    assert seeds_and_episodes(values).high == pytest.approx(5 + 12.706 * 5, abs=0.01)
-    same = seeds_and_episodes(np.ones((3, 5)))
-    assert (same.low, same.high) == (1.0, 1.0)
-
-
-def test_beyond_few_seeds_both_seeds_and_episodes_are_drawn():
-    rng = np.random.default_rng(1)
-    seeds, episodes = rng.normal(0, 3, (40, 1)), rng.normal(0, 3, (1, 10))
-    found = seeds_and_episodes(seeds + episodes, seed=0)
-    spread = np.sqrt(seeds.var() / 40 + episodes.var() / 10)
-    assert found.high - found.low == pytest.approx(2 * 1.96 * spread, rel=0.1)
-    assert found == seeds_and_episodes(seeds + episodes, seed=0)
 
 
 def test_welch_is_scipys():
@@ -173,12 +125,13 @@ def test_welch_is_scipys():
 def test_a_mean_of_groups_has_students_and_welchs_intervals():
     """One group is Student's t, two with opposite signs are half of Welch's difference."""
     first, second = SAMPLE[:7], SAMPLE[7:12] * 3.0
-    one = mean_of_groups([first], confidence=0.9)
+    one = average([student(first)]).interval(0.9)
     expected = stats.ttest_1samp(first, 0.0).confidence_interval(0.9)
     np.testing.assert_allclose(one, (first.mean(), expected.low, expected.high))
     ends = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    np.testing.assert_allclose(mean_of_groups([first, -second])[1:], np.array([ends.low, ends.high]) / 2)
-    assert mean_of_groups([[1.0, 1.0], [3.0, 3.0]]) == (2.0, 2.0, 2.0)
+    both = average([student(first), student(-second)]).interval()
+    np.testing.assert_allclose(both[1:], np.array([ends.low, ends.high]) / 2)
+    assert average([student([1.0, 1.0]), student([3.0, 3.0])]).interval() == (2.0, 2.0, 2.0)
 
 
 def test_averages_of_averages_have_the_same_freedom_as_all_at_once():
@@ -222,9 +175,6 @@ def test_intervals_of_few_seeds_cover_what_they_say(name, count):
     one, other = (population.draw(rng, (2_000, count)) for _ in range(2))
     low, high = BANDS[name]
     assert low <= covered([mean_interval(seeds) for seeds in one], population.mean) <= high
-    assert low <= covered([mean_of_groups([seeds]) for seeds in one], population.mean) <= high
-    episodes = one[:, :, None] + rng.normal(0, 5, (2_000, count, 4))
-    assert low <= covered([seeds_and_episodes(scores) for scores in episodes], population.mean) <= high
     low, high = GAP_BANDS[name]
     assert low <= covered([welch(*pair).interval() for pair in zip(one, other, strict=True)], 0.0) <= high
     assert low <= covered([paired_difference(*pair) for pair in zip(one, other, strict=True)], 0.0) <= high

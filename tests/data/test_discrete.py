@@ -1,3 +1,5 @@
+"""Discrete actions from arrays to files, fingerprints and summaries."""
+
 from __future__ import annotations
 
 from pathlib import Path

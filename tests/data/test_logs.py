@@ -215,37 +215,6 @@ def steps(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.uint8, bool])
-@pytest.mark.parametrize("form", ["dictionary", "npz", "parquet", "arrow"])
-def test_whole_numbers_are_choices_unless_said_otherwise(tmp_path: Path, kind: type, form: str) -> None:
-    source = in_form(steps(action=np.array([0, 1] * 6).astype(kind)), form, tmp_path)
-    assert load_vectors(source).num_actions == 2
-    assert "taken as 2 discrete actions" in " ".join(Ledger.of(load_vectors(source)).lines(Kind.READ))
-    assert load_vectors(source, columns={"action_kind": "continuous"}).num_actions is None
-    assert load_vectors(source, action_low=0, action_high=1).action_high.tolist() == [1]
-
-
-def test_whole_numbers_that_are_no_choices_are_asked_about() -> None:
-    with pytest.raises(SappError, match=r"whole numbers from -3 to 9000: give action_kind = 'continuous'"):
-        load(steps(action=np.array([-3, 9000] * 6)))
-
-
-def test_codes_of_numbers_and_words_are_choices(tmp_path: Path) -> None:
-    data = load_vectors(parquet(tmp_path / "log.parquet", steps(action=["1", "2", "stop"] * 4)))
-    assert data.action_labels == ("1", "2", "stop")
-    assert data.action[:3].tolist() == [0, 1, 2]
-
-
-def test_several_columns_of_choices_are_one_choice(tmp_path: Path) -> None:
-    table = steps(**{"heater": ["low", "high"] * 6, "valve": [0, 0, 1] * 4})
-    del table["action"]
-    data = load_vectors(parquet(tmp_path / "log.parquet", table), columns={"action": ["heater", "valve"]})
-    assert data.action_labels == (
-        "heater=high, valve=0", "heater=high, valve=1", "heater=low, valve=0", "heater=low, valve=1",
-    )  # fmt: skip
-    assert data.action[:6].tolist() == [2, 0, 3, 0, 2, 1]
-
-
 def test_features_in_words_become_ones_and_zeros(tmp_path: Path) -> None:
     path = parquet(tmp_path / "log.parquet", steps(obs=None, ward=["icu", "er"] * 6, heart=np.arange(12.0)) | {
         "obs": np.arange(12.0), "next_obs": np.arange(12.0)})  # fmt: skip
@@ -282,18 +251,6 @@ def test_probabilities_are_no_log_probabilities(tmp_path: Path) -> None:
     np.testing.assert_allclose(data.extras["log_prob"], np.log(0.5))
     with pytest.raises(SappError, match=r"'chance' is -1\.5 at row 0, but probabilities are above 0"):
         load({**table, "chance": np.full(12, -1.5)}, columns={"probability": "chance"})
-
-
-def test_outliers_do_not_become_the_bounds(tmp_path: Path) -> None:
-    table = frame([500, 500])
-    table["terminal"] = table.pop("last")
-    table["action"][17] = 8000
-    path = parquet(tmp_path / "log.parquet", table)
-    with pytest.raises(SappError, match=r"to 8000, but 99 % of it lies within .* would become the bounds"):
-        load(path)
-    data = load_vectors(path, columns={"action_low": -1, "action_high": 1, "clip_actions": True})
-    assert data.action[17] == 1
-    assert "actions of 1 rows lay beyond the bounds and were clipped" in Ledger.of(data).lines()
 
 
 def test_cells_with_line_breaks(tmp_path: Path) -> None:

@@ -76,7 +76,8 @@ def test_memory_stays_at_a_few_chunks_whatever_the_map(tmp_path):
         for _ in range(30):
             touched[next(chunks).rows] = True
             peak = max(peak, resident_bytes())
-        limit = (2 + 2) * chunks.chunk_bytes  # three that are held, one in the reader's hands
+        chunk = sum(array.nbytes for array in next(chunks))
+        limit = (2 + 2) * chunk  # three that are held, one in the reader's hands
     assert touched.mean() > 0.3  # with their stacks, that is most of the file
     assert data.frames.nbytes > 2.5 * limit
     # Neither the process's own memory nor its mapped pages grow with what was read.

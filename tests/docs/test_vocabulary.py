@@ -32,8 +32,18 @@ INSTEAD = {
     "values_and_slopes|slopes\\.py": "action gradients",
     "whole_or_none": "discard_on_failure",
     "(?:of|are|as|taken as \\w+|numbers of) choices": "discrete actions",
+    "0: (?:never|off)": "(0 = off)",
 }
 """A pattern (of whole words, in any case) and what to write."""
+NAMES = {
+    "lockstep": "online_evaluation", "harvest": "collect_results", "foyer": "uneven_coverage",
+    "slopes": "action_gradient", "judged": "reports_health", "lanes": "shared_batches", "beside": "background",
+    "meanings": "field_docs", "halves": "split_fp16", "thinned": "dropout_samples", "screen": "frame_env",
+    "tracks": "RunLogger", "whole_or_none": "discard_on_failure",
+}  # fmt: skip
+"""What nothing is called in sapp, in any case, and the name that it has."""
+VAGUE = {"tables", "replay", "scores", "summary"}
+"""No names of modules in sapp: they do not say whose."""
 ALLOWED = re.compile(
     r"Hoeffding.{0,20}|law of large numbers|multiprocessor|choices of ours|-choices|torch [\d.]+ for processors"
 )
@@ -72,6 +82,19 @@ def test_help_messages_and_docstrings_use_the_words_of_the_field() -> None:
     assert found == []
 
 
+def test_names_in_the_code_are_of_the_field() -> None:
+    found = []
+    for file in sorted((ROOT / "sapp").rglob("*.py")):
+        assert file.stem not in VAGUE | NAMES.keys(), file
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            name = getattr(node, "name", None) or getattr(node, "arg", None)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                name = node.id
+            if isinstance(name, str) and name.strip("_").lower() in NAMES:
+                found.append(f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}: {name}")
+    assert found == []
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -85,6 +108,7 @@ def test_help_messages_and_docstrings_use_the_words_of_the_field() -> None:
 )
 def test_a_word_of_ours_is_found(text: str, expected: str) -> None:
     assert [hit.split(": ", 1)[1] for hit in hits(text)] == [expected]
+    assert hits("A snapshot and kind; 0: never") == ["'0: never': (0 = off)"]
 
 
 def test_ordinary_sentences_are_left_alone() -> None:

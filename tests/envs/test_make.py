@@ -1,3 +1,7 @@
+"""Environments by name: whose batch it is, what it costs to import, and what is refused."""
+
+from __future__ import annotations
+
 import subprocess
 import sys
 

@@ -12,7 +12,7 @@ from sapp.envs.point import behaviour_dataset
 from sapp.experiments.datasets import SMOKE_DATA, all_datasets, datasets_of, load_dataset
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.grid import scaled
-from sapp.experiments.table1 import grid
+from sapp.experiments.paper_grids import table1 as grid
 
 
 def test_a_scale_says_which_datasets() -> None:

@@ -17,8 +17,8 @@ from tiny_experiment import SIZES
 
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.grid import Family, Grid, Scale
+from sapp.experiments.paper_grids import table1
 from sapp.experiments.store import TABLES, Store
-from sapp.experiments.table1 import grid as table1
 from sapp.experiments.variants import named
 
 STEPS = 12_000

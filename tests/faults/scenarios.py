@@ -32,7 +32,7 @@ demo("demo", Sizes(exact_worlds=4, worlds=2, steps=3, hidden=(8,)), progress=Fal
 """
 GRID = """
 from dataclasses import replace
-from sapp.experiments import random_ratio
+from sapp.experiments.paper_grids import random_ratio
 from sapp.experiments.grid import Scale
 from sapp.experiments.variants import *
 
@@ -40,7 +40,7 @@ SIZES = {"hidden": (8,), "weights.of.hidden": (8,), "batch_size": 8, "action_sam
 
 
 def grid(scale):
-    found = random_ratio.grid(Scale("smoke", 4, 2, 2, (0,), 2, 1, 2, SIZES))
+    found = random_ratio(Scale("smoke", 4, 2, 2, (0,), 2, 1, 2, SIZES))
     return replace(found, datasets=("point-6",))
 """
 

@@ -28,12 +28,6 @@ def policy(seed: int) -> TanhGaussianPolicy:
     return TanhGaussianPolicy((pair(8, 3),), pair(2, 8), pair(2, 8))
 
 
-def test_policy_files_as_pytrees() -> None:
-    one = policy(0)
-    observation = np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)
-    np.testing.assert_allclose(actor_of(one)(jnp.asarray(observation)).mode(), one.mode(observation), atol=1e-5)
-
-
 def test_the_family_lies_between_its_ends() -> None:
     first, second = actor_of(policy(0)), actor_of(policy(1))
     blends = family(first, second)

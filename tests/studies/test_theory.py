@@ -10,8 +10,8 @@ import pytest
 from sapp.core.errors import SappError
 from sapp.theory.audit import audit
 from sapp.theory.chain_tuned import METHODS, tuned_chain
-from sapp.theory.comparison import compare
 from studies.theory.__main__ import CASES, main
+from studies.theory.comparison import compare
 from studies.theory.rows import (
     read_audit,
     read_chain,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
@@ -19,21 +18,14 @@ from sapp import CQL, SappError
 from sapp.algorithms.config import build, describe
 from sapp.algorithms.registry import preset
 from sapp.core.spec import Batch, Spec
-from sapp.networks import MLP, TanhGaussian
+from sapp.networks import TanhGaussian
 from sapp.weights import DualDICE, FrozenWeights, LogMinMax, OccupancyInfoNCE, OccupancyModel, StateWeights
-from sapp.weights.behaviour import LOGGED_LIMIT, TanhBehaviour, box
+from sapp.weights.behaviour import TanhBehaviour
 from sapp.weights.classifier import (
-    ADAM,
-    LOG_RATIO_LIMIT,
-    against,
-    averaged,
-    classifier_loss,
-    descend,
     log_ratio,
-    make_classifier,
 )
 from sapp.weights.occupancy import Networks, discounted
-from sapp.weights.successor import GaussianSuccessor, LoggedSuccessor, Transitions
+from sapp.weights.successor import Transitions
 
 STATES, ROWS, BATCH = 5, 20_000, 256
 SPEC = Spec(STATES, 1, jnp.zeros(STATES), jnp.ones(STATES))
@@ -167,48 +159,6 @@ def test_particles_in_an_exact_model_have_the_exact_occupancy(number: int, disco
     assert (1 - discount) / float(restarted) == pytest.approx(exact.sum(), rel=0.05)
 
 
-def test_the_classifiers_optimum_is_the_log_ratio() -> None:
-    """Two kinds, N(1, 1) and N(0, 1): s − ½; four, N(1, 1), N(0, 1), N(−½, 1), N(0, 1): that and −s/2 − ⅛."""
-    shift = jnp.asarray([1.0, 0.0, -0.5, 0.0])
-
-    def body(kinds: int, step: jax.Array, carry: tuple) -> tuple:
-        network, readout, optimiser = carry
-        drawn = jax.random.normal(jax.random.fold_in(jax.random.PRNGKey(1), step), (4, 512, 1)) + shift[:, None, None]
-        states = drawn[:kinds].reshape(-1, 1)
-        shares = jnp.repeat(jnp.eye(kinds), 512, axis=0) / 512
-        loss, gradient = jax.value_and_grad(lambda n: classifier_loss(n[0], states, shares)[0])((network,))
-        (network,), optimiser, _ = descend((network,), loss, gradient, optimiser, (2e-3,))
-        return network, averaged(readout, network, 2e-3, step), optimiser
-
-    points = np.linspace(-1.5, 2.0, 15, dtype=np.float32)
-    for kinds, exact in ((2, points - 0.5), (4, (points - 0.5) + (-0.5 * points - 0.125))):
-        network = make_classifier(jax.random.PRNGKey(0), 1, (32, 32), kinds, "float32")
-        run = jax.jit(
-            lambda carry, kinds=kinds: jax.lax.fori_loop(0, 1500, partial(body, kinds), carry), compiler_options=LONG
-        )
-        _, readout, _ = run((network, network, ADAM.init((network,))))
-        np.testing.assert_allclose(log_ratio(readout, jnp.asarray(points)[:, None]), exact, atol=0.2)
-
-
-def test_two_kinds_are_logistic_regression() -> None:
-    network = MLP(jax.random.PRNGKey(0), 2, (8,), 2)
-    ours, theirs = jax.random.normal(jax.random.PRNGKey(1), (2, 6, 2))
-    share = jax.nn.softmax(jnp.arange(6.0))
-    loss, scores = classifier_loss(network, jnp.concatenate([ours, theirs]), against(share, 6))
-    c = scores[:6], scores[6:]
-    expected = jnp.sum(share * jax.nn.softplus(-c[0])) + jnp.mean(jax.nn.softplus(c[1]))
-    assert float(loss) == pytest.approx(float(expected), rel=1e-6)
-    np.testing.assert_allclose(scores, log_ratio(network, jnp.concatenate([ours, theirs])), rtol=1e-6)
-
-
-def test_a_classifier_is_averaged_over_an_eighth_of_its_steps_and_then_over_so_many() -> None:
-    networks = [MLP(jax.random.PRNGKey(seed), 1, (2,), 2) for seed in range(2)]
-    for steps, share in ((0, 1.0), (8, 0.5), (72, 0.1), (1000, 0.05)):
-        mean = averaged(networks[0], networks[1], 0.05, jnp.int32(steps))
-        for found, old, new in zip(*map(jax.tree.leaves, (mean, *networks)), strict=True):
-            np.testing.assert_allclose(found, (1 - share) * old + share * new, rtol=1e-5, atol=1e-7)
-
-
 def test_the_datas_own_discounted_occupancy_is_a_weighting_of_its_rows() -> None:
     """Two episodes: one of three rows that ends in a terminal, one of two that is cut off. Each would have mass
     Σγᵗ: 1 + γ + γ² for the first, 1/(1−γ) for the second."""
@@ -223,11 +173,6 @@ def test_the_datas_own_discounted_occupancy_is_a_weighting_of_its_rows() -> None
         discounted(Batch(zero, zero, zero, zero, zero, zero), jnp.float32(0.8))
 
 
-def test_log_ratios_are_bounded() -> None:
-    network = MLP(jax.random.PRNGKey(0), 1, (4,), 2, scale=1e9)
-    assert abs(float(log_ratio(network, jnp.ones((1, 1)))[0])) == LOG_RATIO_LIMIT
-
-
 def behaviour_of(mean: tuple[float, ...], std: tuple[float, ...]) -> TanhBehaviour:
     """The same at every state of size 2."""
     behaviour = TanhBehaviour(jax.random.PRNGKey(0), 2, len(mean), (4,))
@@ -237,104 +182,6 @@ def behaviour_of(mean: tuple[float, ...], std: tuple[float, ...]) -> TanhBehavio
         behaviour,
         (jnp.zeros_like(last.weight), jnp.asarray([*mean, *np.log(std)], jnp.float32)),
     )
-
-
-def test_the_box_keeps_actions_within_two_standard_deviations() -> None:
-    behaviour = behaviour_of((0.0, 0.9), (0.1, 0.2))
-    action, share = box(behaviour(jnp.zeros((2, 2))), jnp.asarray([[0.5, 0.85], [-0.1, -0.7]]), 2.0)
-    np.testing.assert_allclose(action, [[np.tanh(0.2), 0.85], [-0.1, np.tanh(0.5)]], atol=1e-6)
-    assert float(share) == 0.5
-    action, _ = box(behaviour(jnp.zeros((1, 2))), jnp.asarray([[0.0, 3.0]]), 2.0)
-    np.testing.assert_allclose(action, [[0.0, np.tanh(1.3)]], atol=1e-6)
-
-
-def test_the_behaviours_loss_is_the_density_of_tanh_and_finite_at_the_bounds() -> None:
-    behaviour, actions = behaviour_of((0.3, -0.2), (0.5, 0.8)), np.asarray([[0.1, -0.6], [0.9, 0.0]])
-    raw = np.arctanh(actions)
-    normal = np.exp(-0.5 * ((raw - [0.3, -0.2]) / [0.5, 0.8]) ** 2) / np.sqrt(2 * np.pi) / [0.5, 0.8]
-    expected = -np.log(normal / (1 - actions**2)).sum(1).mean()
-    assert float(behaviour.loss(jnp.zeros((2, 2)), jnp.asarray(actions))) == pytest.approx(expected, rel=1e-4)
-    ends = behaviour.loss(jnp.zeros((1, 2)), jnp.asarray([[1.0, -1.0]]))
-    inside = behaviour.loss(jnp.zeros((1, 2)), jnp.asarray([[LOGGED_LIMIT, -LOGGED_LIMIT]]))
-    assert float(ends) == pytest.approx(float(inside), rel=1e-4)
-
-
-def trained(model: GaussianSuccessor, logged: Callable[[jax.Array], Transitions]) -> GaussianSuccessor:
-    """After 1,500 steps on fresh batches."""
-
-    def body(step: jax.Array, carry: tuple) -> tuple:
-        model, optimiser = carry
-        batch = logged(jax.random.fold_in(jax.random.PRNGKey(1), step))
-        loss, gradient = jax.value_and_grad(lambda m: m[0].loss(batch)[0])((model,))
-        (model,), optimiser, _ = descend((model,), loss, gradient, optimiser, (3e-3,))
-        return model, optimiser
-
-    steps = jax.jit(lambda carry: jax.lax.fori_loop(0, 1500, body, carry), compiler_options=LONG)
-    return steps((model, ADAM.init((model,))))[0]
-
-
-def test_the_gaussian_model_learns_mean_noise_and_ends() -> None:
-    """s' = s + 0.3a + 0.1·ε, the end where s > 1; a constant model's error is the spread of the change."""
-    model = GaussianSuccessor(jax.random.PRNGKey(0), 1, 1, (32, 32))
-
-    def logged(key: jax.Array) -> Transitions:
-        keys = jax.random.split(key, 3)
-        state, action = jax.random.normal(keys[0], (256, 1)), jax.random.uniform(keys[1], (256, 1), minval=-1.0)
-        moved = state + 0.3 * action + 0.1 * jax.random.normal(keys[2], (256, 1))
-        return Transitions(state, action, moved, (state[:, 0] > 1.0).astype(jnp.float32))
-
-    model = trained(model, logged)
-    state, action = jnp.asarray([[-0.5], [0.0], [0.5]]), jnp.asarray([[1.0], [-1.0], [0.5]])
-    mean, log_std, logit = model.heads(state, action)
-    np.testing.assert_allclose(mean, 0.3 * action, atol=0.06)
-    np.testing.assert_allclose(jnp.exp(log_std), 0.1, rtol=0.35)
-    assert np.all(logit < -1.5)
-    assert float(model.heads(jnp.asarray([[1.6]]), jnp.zeros((1, 1)))[2][0]) > 1.5
-    _, (error, constant) = model.loss(logged(jax.random.PRNGKey(9)))
-    assert float(error / constant) == pytest.approx(0.1**2 / (0.1**2 + 0.3**2 / 3), rel=0.3)
-    still, _ = model.step(state, action, logged(jax.random.PRNGKey(2)), jnp.float32(0.0), jax.random.PRNGKey(3))
-    np.testing.assert_allclose(still, state + mean, atol=1e-6)
-
-
-def test_small_changes_are_learned_as_well_as_large_ones() -> None:
-    """By plain mean squares M keeps 0.7 of the change here, because σ's gradient rules the layers they share."""
-    model = GaussianSuccessor(jax.random.PRNGKey(0), 2, 2, (32, 32))
-
-    def change(state: jax.Array, action: jax.Array) -> jax.Array:
-        return 0.05 * jnp.sin(2.0 * state[:, ::-1]) + 0.05 * action
-
-    def logged(key: jax.Array) -> Transitions:
-        keys = jax.random.split(key, 3)
-        state, action = jax.random.normal(keys[0], (256, 2)), jax.random.uniform(keys[1], (256, 2), minval=-1.0)
-        moved = state + change(state, action) + 0.002 * jax.random.normal(keys[2], (256, 2))
-        return Transitions(state, action, moved, jnp.zeros(256))
-
-    model = trained(model, logged)
-    batch = logged(jax.random.PRNGKey(9))
-    truth = change(batch.state, batch.action)
-    off = model.heads(batch.state, batch.action)[0] - truth
-    assert float(jnp.sqrt(jnp.mean(off**2) / jnp.mean(truth**2))) < 0.3
-
-
-def test_a_dimension_that_never_changes_has_a_finite_loss_and_gradient() -> None:
-    model = GaussianSuccessor(jax.random.PRNGKey(0), 2, 1, (8,))
-    layers = model.mlp.layers
-    silent = eqx.tree_at(lambda m: (m.mlp.layers[-1].weight, m.mlp.layers[-1].bias), model, (
-        0.0 * layers[-1].weight, 0.0 * layers[-1].bias,
-    ))  # fmt: skip
-    state = jnp.ones((4, 2))
-    batch = Transitions(state, jnp.zeros((4, 1)), state, jnp.zeros(4))
-    loss, gradient = jax.value_and_grad(lambda m: m.loss(batch)[0])(silent)
-    assert np.isfinite(loss)
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
-
-
-def test_logged_successors_are_rows_that_did_not_end() -> None:
-    model = LoggedSuccessor(jax.random.PRNGKey(0), 1, 1, (8,))
-    following = jnp.arange(8.0)[:, None]
-    logged = Transitions(following, following, following, (following[:, 0] < 4).astype(jnp.float32))
-    found, _ = model.step(jnp.zeros((64, 1)), jnp.zeros((64, 1)), logged, jnp.float32(1.0), jax.random.PRNGKey(1))
-    assert set(np.unique(found)) <= {4.0, 5.0, 6.0, 7.0}
 
 
 # One step at a time

@@ -11,12 +11,7 @@ from sapp.data.table import Table
 
 
 def table_of_arrow(arrow: Any, where: str) -> Table:
-    """An Arrow table as named columns.
-
-    Args:
-        arrow: the table.
-        where: what error messages call it.
-    """
+    """An Arrow table as named columns."""
     return Table(arrow.column_names, arrow.num_rows, lambda name: _values(arrow.column(name), name, where), where)
 
 

@@ -144,11 +144,6 @@ def load_hdf5(
 
     ``timeouts`` and ``next_observations`` may be missing (see ``Dataset.from_arrays``); ``infos/qpos``, ``infos/qvel``
     and ``infos/action_log_probs`` become extras. Name, environment and physics follow from a D4RL file name.
-
-    Args:
-        path: of the file.
-        columns: what means what, as for tables.
-        options: see ``Options``.
     """
     import h5py
 

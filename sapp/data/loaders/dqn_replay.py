@@ -23,7 +23,7 @@ import numpy as np
 
 from sapp.core.decode import check_fits
 from sapp.core.errors import SappError, one_line
-from sapp.data.field_names import MEANINGS
+from sapp.data.field_names import FIELD_DOCS
 from sapp.data.frames import FrameDataset
 from sapp.data.ledger import Column, Kind, Ledger
 from sapp.data.loaders.dqn_files import (
@@ -156,8 +156,8 @@ def _described(
 def _account(root: Path, parts: Sequence[_Shard], numbers: Sequence[int]) -> Ledger:
     """The arrays of a shard, and rows that the buffer never filled."""
     uses = {
-        "observation": "frames", "action": "action", "reward": "reward", "terminal": MEANINGS["terminal"],
-        "timeout": MEANINGS["timeout"], "add_count": "how many rows were filled, and where the newest one is",
+        "observation": "frames", "action": "action", "reward": "reward", "terminal": FIELD_DOCS["terminal"],
+        "timeout": FIELD_DOCS["timeout"], "add_count": "how many rows were filled, and where the newest one is",
     }  # fmt: skip
     first = parts[0].number
     names = {key: shard_path(root, key, first).name.removesuffix(f".{first}.gz") for key in uses}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.data.field_names import MEANINGS
+from sapp.data.field_names import FIELD_DOCS
 from sapp.data.frames import FrameDataset
 from sapp.data.ledger import Column, Kind, Ledger
 
@@ -93,15 +93,10 @@ def load_images(stored: Any, identity: str, options: Mapping[str, Any]) -> Frame
 
 
 def minari_columns(observations: str, infos: Mapping[str, Any] = MappingProxyType({})) -> Ledger:
-    """A ledger with the arrays that every episode of Minari's has.
-
-    Args:
-        observations: what they are taken for.
-        infos: what else was recorded beside them.
-    """
+    """A ledger with the arrays that every episode of Minari's has."""
     uses = {
-        "observations": observations, "actions": "action", "rewards": "reward", "terminations": MEANINGS["terminal"],
-        "truncations": MEANINGS["timeout"],
+        "observations": observations, "actions": "action", "rewards": "reward", "terminations": FIELD_DOCS["terminal"],
+        "truncations": FIELD_DOCS["timeout"],
     }  # fmt: skip
     columns = [Column(name, use) for name, use in uses.items()]
     return Ledger(columns=columns + [Column(f"infos/{name}", None, "not needed") for name in infos])

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
-import types
 from pathlib import Path
 
 import pytest
@@ -12,13 +9,6 @@ from small_policies import random_policy
 from sapp.envs.policy_files import save_policies
 
 STEPS = (500, 1_000, 2_000, 4_000)
-
-
-@pytest.fixture
-def recordable(monkeypatch):
-    """Gymnasium's MuJoCo environments import imageio for rendering, which no test does."""
-    if importlib.util.find_spec("imageio") is None:
-        monkeypatch.setitem(sys.modules, "imageio", types.ModuleType("imageio"))
 
 
 @pytest.fixture(scope="session")

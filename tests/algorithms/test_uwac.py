@@ -1,0 +1,67 @@
+"""UWAC: dropout moments and trust."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy_reference import A, B, close, f64, gaussian, init, make_batch, pick, target_of, update
+
+from sapp import UWAC
+from sapp.algorithms.uwac import dropout_moments
+
+SMALL = {"hidden": (16, 16), "vae_hidden": (16,), "next_actions": 3, "warm_steps": 5.0}
+
+
+def raw_draws(actor, state, key, count: int) -> np.ndarray:
+    mean, log_std = gaussian(actor, state)
+    return mean[:, None] + np.exp(log_std)[:, None] * f64(jax.random.normal(key, (B, count, A)))
+
+
+def test_dropout_moments_are_the_samples_mean_and_variance() -> None:
+    algorithm = UWAC(**SMALL, passes=5)
+    state = init(algorithm, 1)
+    batch, key = make_batch(), jax.random.PRNGKey(7)
+    mean, variance = dropout_moments(state.critics.network, batch.observation, batch.action, key, 6)
+    samples = []
+    for number in range(6):
+        keys = jax.random.split(jax.random.fold_in(key, number))
+        samples.append(
+            [pick(state.critics.network, i).dropout_sample(batch.observation, batch.action, keys[i]) for i in range(2)]
+        )
+    close(mean, np.mean(f64(samples), 0), 1e-4)
+    close(variance, np.var(f64(samples), 0, ddof=1), 1e-4)
+    assert np.all(np.asarray(variance) > 0)
+
+
+def test_uwac_trusts_by_the_variance_inside_the_square() -> None:
+    """One update with its target, weights and loss put together again from dropout samples."""
+    algorithm = UWAC(**SMALL, passes=5, beta=4.0)
+    batch, key = make_batch(), jax.random.PRNGKey(3)
+    state = init(algorithm, 1)
+    new, metrics = update(algorithm, state, batch, jnp.ones(B), key, 5)
+    _, next_key, judge_key, critic_key, _ = jax.random.split(key, 5)
+    # the online critics' power iteration moves first, the target's does not
+    critics = jax.vmap(lambda critic: critic.iterate())(state.critics.network)
+    next_action = jnp.tanh(
+        jnp.asarray(raw_draws(state.actor.network, batch.next_observation, next_key, 3), jnp.float32)
+    )
+    mean, variance = dropout_moments(state.target_critics, batch.next_observation, next_action, judge_key, 5)
+    following = np.max(0.75 * f64(mean).min(0) + 0.25 * f64(mean).max(0), -1)
+    target = target_of(batch, following, 0.99)
+    trust = np.clip(np.exp(-4.0 * f64(variance).sum(0).max(-1)), 0, 1)
+    assert 0.0 < trust.min() < trust.max() < 1.0
+    keys = jax.random.split(critic_key)
+    values = f64([pick(critics, i)(batch.observation, batch.action, keys[i]) for i in range(2)])
+    close(metrics["critic/trust"], trust.mean())
+    close(metrics["critic/td"], np.mean((trust * (values - target)) ** 2))
+    assert np.isfinite(float(metrics["loss"]))
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(new))
+
+
+def test_uwac_acts_without_dropout() -> None:
+    algorithm = UWAC(**SMALL, passes=5)
+    state = init(algorithm, 1)
+    observation = make_batch().observation
+    first = np.asarray(algorithm.policy(state)(observation).mode())
+    np.testing.assert_array_equal(first, algorithm.policy(state)(observation).mode())

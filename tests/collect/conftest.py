@@ -1,0 +1,1 @@
+from sac_runs import whole as whole

@@ -1,0 +1,62 @@
+"""Columns of times, episodes and numbers: what is none is named by its row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from value_logs import DATES, NAN, STEPS, log, read, refusal, with_
+
+
+@pytest.mark.parametrize("missing", [None, "drop", "fill"])
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        (with_(STEPS, 2, NAN), "'step' is empty or NaN at row 2"),
+        (with_(STEPS, 5, None), "'step' is empty or NaN at row 5"),
+        (with_(STEPS, 6, float("inf")), "'step' is inf at row 6"),
+        (np.array(with_(DATES, 2, np.datetime64("NaT"))).astype("datetime64[us]"), "'step' is empty or NaN at row 2"),
+        # not a null in the file: the number that stands for NaT
+        (
+            pa.array(with_(list(range(8)), 3, np.iinfo(np.int64).min)).view(pa.timestamp("us")),
+            "'step' is empty or NaN at row 3",
+        ),
+    ],
+)
+def test_times_that_are_none(tmp_path: Path, step: Any, found: str, missing: str | None) -> None:
+    assert found in refusal(tmp_path, log(step=step), missing=missing)
+
+
+@pytest.mark.parametrize("value", [NAN, None])
+@pytest.mark.parametrize("missing", [None, "drop", "fill"])
+def test_episodes_that_are_none(tmp_path: Path, value: float | None, missing: str | None) -> None:
+    table = log(episode=pa.array(with_([0.0] * 4 + [1.0] * 4, 2, value), from_pandas=False))
+    assert "'episode' is empty or NaN at row 2" in refusal(tmp_path, table, missing=missing)
+
+
+def test_float_ids_and_times_without_holes_are_good(tmp_path: Path) -> None:
+    data = read(tmp_path, log(episode=[0.0] * 4 + [1.0] * 4, step=STEPS))
+    assert data.episode_lengths.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("name", ["obs", "action", "reward"])
+@pytest.mark.parametrize("first", ["-0.13", None])
+def test_numbers_stored_as_text(tmp_path: Path, name: str, first: str | None) -> None:
+    message = refusal(tmp_path, log(**{name: [first, *["-0.13"] * 7]}), missing="drop")
+    row = 0 if first else 1
+    assert f"column {name!r} holds numbers stored as text ('-0.13' at row {row})" in message
+    assert "convert the column to numbers" in message
+
+
+def test_times_stored_as_text(tmp_path: Path) -> None:
+    days = [f"2024-01-0{day}T12:00:00" for day in (1, 2, 3, 4)] * 2
+    assert "'step' holds dates stored as text ('2024-01-01T12:00:00' at row 0); convert the column to dates" in refusal(
+        tmp_path, log(step=days)
+    )
+    assert "'step' holds numbers stored as text ('0' at row 0)" in refusal(tmp_path, log(step=list("01230123")))
+    slip = refusal(tmp_path, log(step=with_(days, 5, "noon")))
+    assert "'step' is 'noon' at row 5, not a number or a date" in slip

@@ -1,0 +1,1 @@
+from hooked import train as train

@@ -1,0 +1,2 @@
+from ward_logs import policies as policies
+from ward_logs import task as task

@@ -1,0 +1,76 @@
+"""From what is asked of `sapp.train` to a plan, or to one line that says what cannot be."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+import sapp
+from sapp.core.errors import SappError
+from sapp.envs.point import behaviour_dataset
+from sapp.runs.plan import Plan
+from sapp.training.planning import a_twentieth, planned, stem
+
+
+def test_without_a_word_a_twentieth_of_the_steps_lies_between_evaluations() -> None:
+    assert [a_twentieth(steps) for steps in (5, 300, 1_000, 12_345, 1_000_000)] == [1, 15, 50, 650, 50_000]
+
+
+def plan(algorithms: Any, data: Any, **more: Any) -> Plan:
+    options = {
+        "seeds": 1, "steps": 100, "phases": None, "only": None, "eval_every": 0, "eval_episodes": 1, "eval_seed": 0,
+        "eval_max_steps": None, "log_every": 10, "checkpoint_every": None, "keep": 2,
+    } | more  # fmt: skip
+    return planned(algorithms, data, **options)[0]
+
+
+def test_every_algorithm_meets_every_dataset_with_every_seed() -> None:
+    one, two = (dataclasses.replace(behaviour_dataset(3), name=name) for name in ("one", "two"))
+    algorithms = {"bc": sapp.BC(hidden=(4,)), "only-two": lambda name: sapp.BC() if name == "two" else None}
+    found = plan(algorithms, [one, two], seeds=[3, 5], only=lambda member: str(member) != "bc/one/5")
+    assert [str(each) for each in found.ids] == [
+        "bc/one/3", "bc/two/3", "bc/two/5", "only-two/two/3", "only-two/two/5",
+    ]  # fmt: skip
+    assert [phase.name for phase in found.phases] == ["train"]
+    assert (found.eval_every, found.checkpoint_every) == (0, a_twentieth(100))
+
+
+def test_ratios_that_learn_bring_the_papers_phases_and_preparations_their_own() -> None:
+    data = behaviour_dataset(3)
+    names = [phase.name for phase in plan(sapp.CQL(weights="dualdice"), data).phases]
+    assert names == ["pretrain", "ratio", "joint"]
+    phases = plan(sapp.BRAC(behaviour_steps=7), data).phases
+    assert [(phase.name, phase.steps) for phase in phases] == [("prepare", 7), ("train", 100)]
+
+
+@pytest.mark.parametrize(
+    ("algorithms", "more", "message"),
+    [
+        ("cql", {"steps": 0}, "steps is 0: it must be at least 1"),
+        ({}, {}, "nothing to train: give at least one algorithm"),
+        ("cql", {"seeds": [1, 1]}, r"seeds \[1, 1\]: give a count"),
+        (lambda name: None, {}, "every algorithm declined every dataset"),
+        (lambda name: 3, {}, "3 is not an algorithm"),
+        ("discrete-cql", {}, "its actions are continuous, DiscreteCQL takes discrete ones; use cql"),
+        ({"a": sapp.BRAC(behaviour_steps=7), "b": "td3bc"}, {}, "a prepares itself for 7 updates and b for 0"),
+        ("cql", {"eval_max_steps": 5}, "no dataset is of frames"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(algorithms: Any, more: dict[str, Any], message: str) -> None:
+    with pytest.raises(SappError, match=message):
+        plan(algorithms, behaviour_dataset(3), **more)
+
+
+def test_discrete_algorithms_are_refused_before_a_known_dataset_is_fetched() -> None:
+    with pytest.raises(SappError, match="hopper-medium-v2: its actions are continuous, REM takes discrete ones"):
+        plan("rem", "hopper-medium-v2")
+
+
+def test_a_folder_is_named_after_what_is_in_it() -> None:
+    one = dataclasses.replace(behaviour_dataset(3), name="a/b")
+    assert stem(plan({"bc": "bc"}, one)) == "bc-a-b"
+    assert stem(plan({str(number): "bc" for number in range(4)}, [one, behaviour_dataset(3)])) == (
+        "4-algorithms-2-datasets"
+    )

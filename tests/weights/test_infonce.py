@@ -1,0 +1,51 @@
+"""The TD-InfoNCE critic's loss against loops, and what it refuses."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from sapp import OccupancyInfoNCE, SappError
+from sapp.core.spec import Spec
+from sapp.networks import MLP
+from sapp.weights.infonce import FutureCritic, contrast
+
+N, S, A, E = 5, 3, 2, 4
+
+
+def test_the_loss_is_the_classification_of_futures_by_hand() -> None:
+    critic = FutureCritic(MLP(jax.random.PRNGKey(0), S + A, (8,), E), MLP(jax.random.PRNGKey(1), S, (8,), E))
+    rng = np.random.default_rng(0)
+    state, following = (jnp.asarray(rng.normal(size=(N, S)), jnp.float32) for _ in range(2))
+    action = jnp.asarray(rng.normal(size=(N, A)), jnp.float32)
+    later = rng.dirichlet(np.ones(N), N)
+    discount = 0.7
+    pair = np.asarray(critic.pair(jnp.concatenate([state, action], -1)), np.float64) / np.sqrt(E)
+    goals, after = (np.asarray(critic.goal(each), np.float64) for each in (state, following))
+    expected = 0.0
+    for i in range(N):
+        candidates = [after[i] if j == i else goals[j] for j in range(N)]  # the successor in place of the own state
+        first = np.array([pair[i] @ goal for goal in candidates])
+        second = np.array([pair[i] @ goal for goal in goals])
+        expected -= (1 - discount) * (first[i] - np.log(np.exp(first).sum()))
+        expected -= discount * np.sum(later[i] * (second - np.log(np.exp(second).sum())))
+    found = contrast(critic, state, action, following, jnp.asarray(later, jnp.float32), jnp.float32(discount))
+    assert float(found) == pytest.approx(expected / N, rel=1e-5)
+
+
+def test_the_slow_critic_starts_as_a_copy_and_no_mass_is_lost() -> None:
+    weights = OccupancyInfoNCE(hidden=(4,), features=E)
+    state = weights.init(jax.random.PRNGKey(0), Spec(S, A, jnp.zeros(S), jnp.ones(S)))
+    for slow, own in zip(jax.tree.leaves(state.target), jax.tree.leaves(state.critic), strict=True):
+        np.testing.assert_array_equal(slow, own)
+    assert float(state.mass) == 1.0
+    assert not bool(weights.unreliable(state))
+
+
+def test_what_it_cannot_do_is_refused() -> None:
+    with pytest.raises(SappError, match="OccupancyInfoNCE takes continuous actions only; use DualDICE"):
+        OccupancyInfoNCE().init(jax.random.PRNGKey(0), Spec(S, A, jnp.zeros(S), jnp.ones(S), discrete=True))
+    with pytest.raises(SappError, match="features is 0; it must be 1 or more"):
+        OccupancyInfoNCE(features=0)
