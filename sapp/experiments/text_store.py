@@ -86,16 +86,21 @@ def leave_out(folder: str | Path, runs: Collection[str]) -> None:
     if not is_text_store(folder):
         return
     found = read(folder)
-    position = {name: TABLES[name].index("run") for name in TABLES if "run" in TABLES[name]}
+    left = without(found, runs)
+    if len(left.rows["runs"]) < len(found.rows["runs"]):
+        shutil.rmtree(folder)
+        if left.rows["runs"]:
+            add(left, folder)
+
+
+def without(results: Results, runs: Collection[str]) -> Results:
+    """Results without those of some runs."""
+    place = {name: columns.index("run") for name, columns in TABLES.items() if "run" in columns}
     rows = {
-        name: [row for row in kept if name not in position or row[position[name]] not in runs]
-        for name, kept in found.rows.items()
+        name: [row for row in kept if name not in place or row[place[name]] not in runs]
+        for name, kept in results.rows.items()
     }
-    if all(len(rows[name]) == len(found.rows[name]) for name in rows):
-        return
-    shutil.rmtree(folder)
-    if rows["runs"]:
-        add(Results(rows), folder)
+    return replace(results, rows=rows)
 
 
 def read(folder: str | Path) -> Results:
