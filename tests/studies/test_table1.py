@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_rows import made_rows
 
-from sapp.core.errors import SappError
 from sapp.data.benchmark_names import NAMES
 from sapp.experiments import text_store
 from sapp.experiments.merge import merge
@@ -128,55 +126,3 @@ def test_curves_are_drawn_the_same_each_time(whole: Path, tmp_path: Path) -> Non
     for name in ("a.svg", "b.svg"):
         page.draw(experiment, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-
-
-
-def test_rows_that_are_not_whole_or_not_the_studys_are_refused(whole: Path, tmp_path: Path) -> None:
-    member = {MemberId("SA-CQL", "hopper-medium", 0)}
-    rows = tmp_path / "rows"
-
-    def refused(words: str) -> None:
-        with pytest.raises(SappError, match=words):
-            merge(STUDY, [tmp_path / "part"], rows, say=lambda _: None)
-        assert not rows.exists()
-        shutil.rmtree(tmp_path / "part")
-
-    def changed(name: str, old: str, new: str) -> None:
-        text_store.add(made_rows(STUDY, member, score), tmp_path / "part")
-        file = tmp_path / "part" / f"{name}.csv"
-        before = file.read_text()
-        assert old in before
-        file.write_text(before.replace(old, new))
-
-    text_store.add(made_rows(STUDY, member, score, last=950_000), tmp_path / "part")
-    refused("SA-CQL/hopper-medium/0: not whole, evaluated at 19 of 20 steps")
-    changed("runs", '""alpha"": 5.0', '""alpha"": 4.0')
-    refused("trained with other settings, or not in precision mixed")
-    changed("runs", '""mixed""', '""float32""')
-    refused("not in precision mixed")
-    changed("runs", "data-hopper-medium", "other-hopper-medium")
-    refused("is none that table1 would train today")
-    changed("runs", "999906", "999905")
-    refused("999,905 transitions")
-    changed("cells", "table1,paper,", "table1,small,")
-    refused(r"is of table1 \(small\), not of table1")
-    changed("cells", "SA-CQL,0", "SA-CQL,1")
-    refused("its run is of hopper-medium, seed 0")
-    (tmp_path / "part").mkdir()
-    refused("holds no rows of an experiment")
-
-
-def test_rows_merged_twice_change_nothing_and_other_data_are_said(whole: Path, tmp_path: Path) -> None:
-    rows, said = tmp_path / "rows", []
-    shutil.copytree(whole, rows)
-    text_store.add(made_rows(STUDY, STUDY.part(1).members, lambda _: 7.0), tmp_path / "again")
-    assert merge(STUDY, [tmp_path / "again"], rows, say=said.append) == 0
-    assert said == [f"{tmp_path / 'again'}: 0 new runs, 9 there before"]
-    for file in whole.iterdir():
-        assert file.name == "timings.csv" or file.read_bytes() == (rows / file.name).read_bytes(), file.name
-    (first, second) = ({MemberId("CQL", "hopper-medium", seed)} for seed in (0, 1))
-    text_store.add(made_rows(STUDY, first, score), tmp_path / "one")
-    text_store.add(made_rows(STUDY, second, score, bits="others"), tmp_path / "two")
-    merge(STUDY, [tmp_path / "one", tmp_path / "two"], tmp_path / "both", say=said.append)
-    assert any("hopper-medium: made by the same recipe, but with other bits" in line for line in said)
-    assert "other bits on hopper-medium" in page.standing(STUDY, tmp_path / "both")
