@@ -64,11 +64,11 @@ def collect_results(
 
 def cells(grid: Grid, datasets: Sequence[str], keys: Mapping[MemberId, str]) -> Results:
     """The rows that say which run fills which cell of the experiment."""
-    label, variants = grid.scale.label, grid.variants
+    label = grid.scale.label
     found: list[Row] = []
     for each, key in keys.items():
         if each.dataset in datasets:
-            place = variants.index(each.algorithm)
+            place = grid.position(each.algorithm)
             found.append((grid.name, label, each.dataset, place, each.algorithm, each.seed, key))
     return Results({"experiments": [(grid.name, label, grid.title, grid.question, grid.focus)], "cells": found})
 

@@ -12,6 +12,7 @@ import hashlib
 import io
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,11 @@ from sapp.experiments import text_store
 from sapp.experiments.collect_results import cells, collect_results
 from sapp.experiments.datasets import find_file, load_dataset
 from sapp.experiments.grid import Family, Grid, Maker, Scale, run_key
-from sapp.experiments.store import Results, Row, Store, locked
+from sapp.experiments.store import TIMINGS, Results, Row, Store, locked
 from sapp.runs.folders import CONFIG
 from sapp.runs.members import MemberId
 from sapp.runs.phases import Phase
 from sapp.runs.run import Run
-
-TIMINGS = ("job", "variants", "members", "steps", "seconds", "device")
 
 
 class Clock:
@@ -73,7 +72,8 @@ def run_experiment(
         together: train all environments of a family side by side, which fills a large GPU with few runs each; the data
             of all must fit into memory. By default one environment after another.
         rows: folder of CSV files with the same results (``text_store``): what they hold is taken into the store first,
-            and what is trained is added to them.
+            and what is trained is added to them; what a time limit or Ctrl-C stopped is kept apart there, as far as it
+            came.
         say: where to report what is done.
     """
     out = Path(out)
@@ -81,7 +81,7 @@ def run_experiment(
     failures: list[str] = []
     stopped: list[str] = []
     jobs = list(grid.jobs(together=together))
-    clock = Clock(time_limit, [len(names) * len(family.variants) for names, family in jobs])
+    clock = Clock(time_limit, [len(grid.runs(family, names)) for names, family in jobs])
     check_data(grid, [name for names, _ in jobs for name in names], data)
     with locked(path):
         found = opened(path, rows)
@@ -95,9 +95,11 @@ def run_experiment(
                 finished = train_job(grid, family, loaded[1], out, found.known(), progress, say, share)
             except TimeLimitReached:
                 stopped.append(family.name)
+                keep_unfinished(grid, family, loaded[1], out, found.known(), rows)
                 say(f"{family.name}: its share of the time is over; everything is saved")
                 continue
             except Interrupted:
+                keep_unfinished(grid, family, loaded[1], out, found.known(), rows)
                 raise Interrupted("interrupted; everything is saved. Give the same command again to go on") from None
             except SappError as error:
                 failures.append(f"{family.name}: {error}")
@@ -122,25 +124,70 @@ def train_job(
     time_limit: float | None = None,
 ) -> list[Results]:
     """Train a family on datasets of one environment, unless all its runs are done; the rows for the store."""
-    scale, names = grid.scale, [dataset.name for dataset in datasets]
-    phases = family.phases(scale, names)
-    keys = {
-        MemberId(variant, dataset.name, seed): run_key(make(dataset.name), dataset, seed, phases, scale)
-        for variant, make in family.variants.items()
-        for dataset in datasets
-        for seed in scale.seeds
-    }
-    missing = {name: key for name, key in keys.items() if key not in done}
-    job = "-".join([family.name, *dict.fromkeys(name.split("-")[0] for name in names)])
-    listed = cells(grid, names, keys)
-    if not missing:
-        say(f"{job}: {len(keys)} runs, all done before")
+    job = Job.of(grid, family, datasets, out, done)
+    listed = cells(grid, [dataset.name for dataset in datasets], job.keys)
+    if not job.missing:
+        say(f"{job.name}: {len(job.keys)} runs, all done before")
         return [listed]
-    say(f"{job}: {len(missing)} runs of {len(keys)} to train on {', '.join(names)}")
-    digest = hashlib.sha256("".join(sorted(missing.values())).encode()).hexdigest()[:8]
-    folder = out / f"{job}-{digest}"
-    run, shared = _trained(folder, family, datasets, phases, scale, missing, progress, time_limit)
-    return [collect_results(grid, run, missing, phases, shared, job), listed]
+    names = ", ".join(dataset.name for dataset in datasets)
+    say(f"{job.name}: {len(job.missing)} runs of {len(job.keys)} to train on {names}")
+    run, shared = _trained(job.folder, family, datasets, job.phases, grid.scale, job.missing, progress, time_limit)
+    return [collect_results(grid, run, job.missing, job.phases, shared, job.name), listed]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A family on some datasets.
+
+    Attributes:
+        name: of the job.
+        phases: of its protocol.
+        keys: of its runs.
+        missing: of those that the store lacks.
+        folder: of their run folders, named by these keys.
+    """
+
+    name: str
+    phases: tuple[Phase, ...]
+    keys: Mapping[MemberId, str]
+    missing: Mapping[MemberId, str]
+    folder: Path
+
+    @classmethod
+    def of(
+        cls, grid: Grid, family: Family, datasets: Sequence[Dataset | FrameDataset], out: Path, done: Collection[str]
+    ) -> Job:
+        """What there is to do where the runs of some keys are done."""
+        by_name = {dataset.name: dataset for dataset in datasets}
+        phases = family.phases(grid.scale, list(by_name))
+        keys = {
+            each: run_key(
+                family.variants[each.algorithm](each.dataset), by_name[each.dataset], each.seed, phases, grid.scale
+            )
+            for each in grid.runs(family, list(by_name))
+        }
+        missing = {each: key for each, key in keys.items() if key not in done}
+        name = "-".join([family.name, *dict.fromkeys(name.split("-")[0] for name in by_name)])
+        digest = hashlib.sha256("".join(sorted(missing.values())).encode()).hexdigest()[:8]
+        return cls(name, phases, keys, missing, out / f"{name}-{digest}")
+
+
+def keep_unfinished(
+    grid: Grid, family: Family, datasets: Sequence[Dataset | FrameDataset], out: Path, done: Collection[str],
+    rows: Path | None,
+) -> None:  # fmt: skip
+    """What a stopped job has evaluated, beside the folder of CSV files, if there is one."""
+    if rows is None:
+        return
+    job = Job.of(grid, family, datasets, out, done)
+    folder = job.folder / "joint" if family.state_aware else job.folder
+    if not (folder / CONFIG).is_file():  # stopped before its last phase
+        return
+    run, shared = Run(folder), Run(job.folder / "shared") if family.state_aware else None
+    if run.evaluations():
+        stopped = collect_results(grid, run, job.missing, job.phases, shared, job.name)
+        listed = cells(grid, [dataset.name for dataset in datasets], job.missing)
+        text_store.add_unfinished(Results({**stopped.rows, **listed.rows}), rows)
 
 
 def opened(path: Path, rows: Path | None) -> Store:
@@ -159,6 +206,7 @@ def keep(store: Store, finished: Iterable[Results], rows: Path | None = None) ->
             _add_timings(store.timings_path, each.timings)
     if rows is not None:
         text_store.write(store, rows)
+        text_store.leave_out(rows / text_store.UNFINISHED, store.known())
 
 
 def _trained(

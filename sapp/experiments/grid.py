@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sapp.algorithms import Algorithm
 from sapp.algorithms import config as configuration
 from sapp.core.errors import SappError, did_you_mean
 from sapp.data import Dataset
 from sapp.data.frames import FrameDataset
+from sapp.runs.members import MemberId
 from sapp.runs.phases import Phase, plain_protocol, prepared, sa_protocol
 
 Maker = Callable[[str], Algorithm]
@@ -114,6 +115,8 @@ class Grid:
         families: the variants, in the order of the table.
         focus: the variant that the others are compared with.
         load: a dataset by its name; default: by name as ``sapp.load`` does, or from a folder's files.
+        members: the runs of a part that is no rectangle of variants, datasets and seeds; None: all.
+        whole: the variants of the grid that this is a part of, which say where a variant stands in a table.
     """
 
     name: str
@@ -124,11 +127,17 @@ class Grid:
     families: tuple[Family, ...]
     focus: str = "SA-CQL"
     load: Loader | None = None
+    members: frozenset[MemberId] | None = None
+    whole: tuple[str, ...] = ()
 
     @property
     def variants(self) -> tuple[str, ...]:
         """Names of all variants."""
         return tuple(name for family in self.families for name in family.variants)
+
+    def position(self, variant: str) -> int:
+        """Where a variant stands in the order of the table, in a part of a grid as in the whole one."""
+        return (self.whole or self.variants).index(variant)
 
     def jobs(self, *, together: bool = False) -> Iterator[tuple[tuple[str, ...], Family]]:
         """What is trained side by side: a family on one environment's datasets, or on all of them ``together``."""
@@ -137,7 +146,14 @@ class Grid:
             chosen = zip(self.datasets, environments, strict=True)
             names = tuple(name for name, its in chosen if together or its == environment)
             for family in self.families:
-                yield names, family
+                trained = {run.dataset for run in self.runs(family, names)}
+                if own := tuple(name for name in names if name in trained):
+                    yield own, family
+
+    def runs(self, family: Family, datasets: Sequence[str]) -> list[MemberId]:
+        """A family's runs on some datasets: variant by variant, dataset by dataset, seed by seed."""
+        every = (MemberId(v, name, seed) for v in family.variants for name in datasets for seed in self.scale.seeds)
+        return [each for each in every if self.members is None or each in self.members]
 
     def only(self, datasets: Sequence[str] | None, variants: Sequence[str] | None) -> Grid:
         """The part of the grid with some datasets and variants."""
@@ -152,7 +168,15 @@ class Grid:
             if (kept := [name for name in family.variants if not variants or name in variants])
         )
         kept_data = tuple(name for name in self.datasets if not datasets or name in datasets)
-        return replace(self, datasets=kept_data, families=families)
+        return replace(self, datasets=kept_data, families=families, whole=self.whole or self.variants)
+
+    def part(self, members: Collection[MemberId]) -> Grid:
+        """The part of the grid with some runs, which need be no rectangle of variants, datasets and seeds."""
+        names, variants, seeds = ({getattr(each, of) for each in members} for of in ("dataset", "algorithm", "seed"))
+        part = self.only(sorted(names), sorted(variants))
+        if missing := seeds - set(self.scale.seeds):
+            raise SappError(f"{self.name}: no seed {min(missing)}; it has {', '.join(map(str, self.scale.seeds))}")
+        return replace(part, members=frozenset(members))
 
 
 def scaled(
@@ -182,9 +206,25 @@ def scaled(
     return replace(scale, note=", ".join(notes))
 
 
+class Identity(Protocol):
+    """What says which data a run learned from: a dataset itself, or what a table says of it."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of all transitions."""
+
+    @property
+    def environment(self) -> str | None:
+        """In which policies are played."""
+
+    @property
+    def physics(self) -> str | None:
+        """Of that environment."""
+
+
 def run_key(
     algorithm: Algorithm,
-    dataset: Dataset | FrameDataset,
+    dataset: Identity,
     seed: int,
     phases: Sequence[Phase],
     scale: Scale,

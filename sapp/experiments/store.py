@@ -39,6 +39,8 @@ _KEYS = {
 }  # fmt: skip
 """How many of a table's first columns are its key. Rows are kept in the order of their keys."""
 
+TIMINGS = ("job", "variants", "members", "steps", "seconds", "device")
+"""Columns of the file beside the store."""
 WHOLE_NUMBERS = ("position", "seed", "transitions", "episodes", "step", "episode", "updates", "number")
 """Columns that hold whole numbers."""
 _TYPES: dict[str, Any] = dict.fromkeys(WHOLE_NUMBERS, int) | {

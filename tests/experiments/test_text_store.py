@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 from tiny_experiment import tiny_grid
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, TimeLimitReached
 from sapp.experiments import text_store
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.store import Store
 from sapp.report.sources import read
+from sapp.runs.members import MemberId
+from sapp.runs.phases import Phase
+from sapp.training.loop import Loop
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +49,7 @@ def test_a_store_made_from_its_text_holds_the_same(finished: Path, tmp_path: Pat
 
 def test_of_metrics_those_at_evaluations_and_ends_of_phases_are_kept(finished: Path, tmp_path: Path) -> None:
     results = text_store.read(finished / "rows")
-    run, step, phase, _ = results.rows["metrics"][-1]
+    run, step, phase, _ = max(results.rows["metrics"], key=lambda row: row[1])
     between = [(run, step + 7, phase, '{"critic/loss":1.0}'), (run, step + 9, phase, '{"critic/loss":1.23456789}')]
     results.rows["metrics"].extend(between)
     with Store(tmp_path / "r.sqlite", create=True) as store:
@@ -54,7 +57,7 @@ def test_of_metrics_those_at_evaluations_and_ends_of_phases_are_kept(finished: P
         text_store.write(store, tmp_path / "rows")
     kept = {row[:3]: row[3] for row in text_store.read(tmp_path / "rows").rows["metrics"]}
     assert (run, step + 7, phase) not in kept
-    assert kept[run, step + 9, phase] == '{"critic/loss": 1.23457}'
+    assert json.loads(kept[run, step + 9, phase]) == {"critic/loss": 1.23457}
     assert (run, step, phase) in kept
 
 
@@ -100,7 +103,8 @@ def test_a_report_reads_the_text_as_it_reads_the_store(finished: Path) -> None:
         ("evaluations.csv", ";", ";x", "must be numbers joined by ;"),
         ("evaluations.csv", ";", ";inf;", "must be a finite number"),
         ("cells.csv", ",CQL,0,", ",CQL,zero,", "'seed' is 'zero'"),
-        ("metrics.csv", "{", "[", "not JSON"),
+        ("metrics.csv", ",joint,", ",joint,x", "must be a finite number"),
+        ("metrics.csv", "run,step,phase", "run,phase,step", "run, step, phase, and one for each metric"),
         ("runs.csv", None, "", "is not in runs.csv"),
     ],
 )
@@ -116,3 +120,55 @@ def test_damaged_text_is_refused_in_one_line(
     with pytest.raises(SappError, match=words) as caught:
         text_store.read(rows)
     assert "\n" not in str(caught.value)
+
+
+def test_a_value_that_was_not_finite_is_told_from_one_that_was_not_logged(finished: Path, tmp_path: Path) -> None:
+    results = text_store.read(finished / "rows")
+    run, step, phase, _ = max(results.rows["metrics"], key=lambda row: row[1])
+    results.rows["metrics"][:] = [(run, step, phase, '{"critic/td": null}'), (run, step - 10, phase, '{"other": 2.5}')]
+    text_store.add(results, tmp_path / "rows")
+    assert {row[1]: row[3] for row in text_store.read(tmp_path / "rows").rows["metrics"]} == {
+        step: '{"critic/td": null}', step - 10: '{"other": 2.5}',
+    }  # fmt: skip
+
+
+def test_what_is_stopped_is_kept_apart_until_it_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, said = tmp_path / "rows", []
+    boundary = Loop._at_boundary
+
+    def over(self: Loop, phase: Phase, *rest: int) -> bool:
+        """As where the time is over after the first evaluation of the last phase."""
+        boundary(self, phase, *rest)
+        if phase.name == "joint":
+            raise TimeLimitReached("over")
+        return False
+
+    monkeypatch.setattr(Loop, "_at_boundary", over)
+    run_experiment(tiny_grid(), tmp_path / "out", progress=False, say=said.append, rows=rows)
+    assert said[-1] == "1 of 1 jobs are unfinished; give the same command again to go on"
+    found = text_store.read(rows / text_store.UNFINISHED)
+    assert {row[1] for row in found.rows["evaluations"]} == {10}
+    assert len(found.rows["runs"]) == len(found.rows["cells"]) == 10
+    assert not text_store.is_text_store(rows), "nothing is done yet"
+
+    monkeypatch.undo()
+    run_experiment(tiny_grid(), tmp_path / "out", progress=False, say=said.append, rows=rows)
+    assert not (rows / text_store.UNFINISHED).exists()
+    assert {row[1] for row in text_store.read(rows).rows["evaluations"]} == {10, 20}
+
+
+def test_a_part_that_is_no_rectangle_adds_to_the_same_table(tmp_path: Path) -> None:
+    """Methods keep their places whichever part brought them, and no run is there twice."""
+    rows, grid = tmp_path / "rows", tiny_grid()
+    first = {MemberId("SA-CQL", "point-6", 0), MemberId("matched", "point-6", 1)}
+    second = {MemberId("CQL", "point-6", seed) for seed in (0, 1)} | {MemberId("SA-CQL", "point-6", 0)}
+    for number, part in enumerate((first, second)):
+        run_experiment(grid.part(part), tmp_path / str(number), progress=False, say=lambda _: None, rows=rows)
+    (experiment,) = read([rows])
+    assert experiment.variants == ("CQL", "SA-CQL", "matched")
+    assert {(each.variant, each.seed) for each in experiment.members} == {
+        ("CQL", 0), ("CQL", 1), ("SA-CQL", 0), ("matched", 1),
+    }  # fmt: skip
+    assert experiment.notes == ()
+    with pytest.raises(SappError, match="no seed 7"):
+        grid.part({MemberId("CQL", "point-6", 7)})

@@ -1,0 +1,1 @@
+"""Which reading of the paper's text makes its table?"""
