@@ -14,7 +14,7 @@ from sapp.data.array_checks import ACTION_SLACK
 from sapp.data.columns import Columns
 from sapp.data.ledger import Kind, Ledger
 from sapp.data.repair import code_text, codes_of, labels_of
-from sapp.data.table import Table
+from sapp.data.table import Table, reads_as_number
 
 MANY_CHOICES = 1_000
 """With more than so many, whole numbers are not taken for discrete actions unasked, and combinations are refused."""
@@ -87,7 +87,7 @@ def _in_words(table: Table, name: str, labels: Sequence[str] | None) -> tuple[np
 def _check_words(labels: Sequence[str], name: str, where: str) -> None:
     """Refuse a stray word among numbers, and nothing at all, as names of actions that nobody asked for."""
     amounts = [label for label in labels if _is_amount(label)]
-    words = [label for label in labels if not _is_amount(label)]
+    words = sorted((label for label in labels if not _is_amount(label)), key=reads_as_number)
     if amounts or not all(words):
         found = f"{shown(words[0])} among numbers such as {amounts[0]}" if amounts else "empty text"
         raise SappError(
@@ -116,7 +116,7 @@ def _combined(table: Table, columns: Sequence[str], mapping: Columns, ledger: Le
         if not (table.is_text(name) or table.is_whole(name) or asked):
             raise SappError(
                 f"{table.where}: column {name!r} of the action holds numbers, others hold words; discrete "
-                f"actions and amounts do not mix: map only the ones, or give action_kind = 'discrete'"
+                f"actions and amounts do not mix: map columns of one kind, or give action_kind = 'discrete'"
             )
         if table.is_text(name):
             parts.append(_in_words(table, name, None))
