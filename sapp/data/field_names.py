@@ -156,6 +156,10 @@ def missing_field(role: str, names: Sequence[str], where: str) -> SappError:
     near = next((name for name in names if resembles(name) == role), None)
     hint = f" (did you mean {near!r}?)" if near else ""
     call = f"{role}_0, …" if role in VECTORS else role
+    if list(names) == ["item"]:
+        hint = " (RLlib's packed episodes? write them with output_write_episodes=False, output_compress_columns=[])"
+    elif names and all(re.fullmatch(r"[+-]?[\d.]+", name.strip()) for name in names):
+        hint = " (the first line holds numbers: are the names of the columns missing?)"
     return SappError(
         f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (--map {role}=NAME); columns "
         f"are {listed(names) or 'none'}"

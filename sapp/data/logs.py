@@ -25,6 +25,7 @@ from sapp.data.field_names import (
 from sapp.data.ledger import Column, Kind, Ledger, positions, refuse_loss, reward_share
 from sapp.data.log_actions import clipped, infer_bounds, read_actions, vector
 from sapp.data.repair import (
+    SPARSE,
     drop_copies,
     forward_fill,
     gap_rows,
@@ -168,7 +169,7 @@ class _Log:
             arrays["episode"] = table.identities(mapping.episode)
         for key in SCALARS:
             if (name := getattr(mapping, key)) is not None:
-                uses[name] = MEANINGS.get(key, key)
+                uses[name] = f"{uses[name]} and {MEANINGS.get(key, key)}" if name in uses else MEANINGS.get(key, key)
         rows = np.arange(table.rows)
         log = cls(table, mapping, ledger, arrays, actions.labels, actions.number, rows, uses)
         log._check_lengths()
@@ -254,8 +255,8 @@ class _Log:
                 self.ledger.say(
                     Kind.READ,
                     f"column {name!r} starts again at {time.min()} in {np.count_nonzero(start)} rows, "
-                    f"{np.count_nonzero(start[1:] & ~ends[:-1])} of them after rows that are not marked as ends: episodes "
-                    f"begin there",
+                    f"{np.count_nonzero(start[1:] & ~ends[:-1])} of them after rows that are not marked as ends: "
+                    f"episodes begin there",
                 )
                 continue
             self.ledger.say(
@@ -308,8 +309,10 @@ class _Log:
                 continue
             note = why_unused(name, taken, ignored)
             self.ledger.columns.append(Column(name, None, note))
+            if note.startswith("looks like time") and self.mapping.episode is None:
+                continue  # it orders rows within episodes, if these are known: see _find_restarts
             if note.startswith("looks like"):
-                self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {note}: map it, or list it in ignore")
+                self.ledger.say(Kind.WARNING, f"column {name!r} {note}: map it, or list it in ignore")
             elif name not in ignored and note != NOT_NEEDED and (seems := self._looks_like(name)):
                 self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {seems} map it, or list it in ignore")
 
@@ -526,6 +529,8 @@ class _Log:
             fix = "; fix it, or choose missing = 'fill' or 'drop' in a column mapping"
             if self.mapping.missing == "fill" or key not in _FILLED:
                 fix = " and cannot be filled; fix it, or choose missing = 'drop' in a column mapping: the episode goes"
+            if key in ("terminal", "done", "timeout") and missing.mean() > SPARSE:
+                fix = ", as in most rows; write 0 where empty means no"
             raise SappError(f"{self.table.where}: column {name!r} is empty or NaN at row {self.row[row]}{fix}")
 
     def _column_at(self, names: Sequence[str], dimension: int) -> str:

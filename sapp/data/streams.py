@@ -1,4 +1,4 @@
-"""Where episodes begin in logs that do not say so by an id: a counter that starts again, or several who act by turns."""
+"""Where episodes begin in logs that say so by no id: a counter that starts again, or several who act by turns."""
 
 from __future__ import annotations
 
