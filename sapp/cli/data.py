@@ -44,7 +44,8 @@ def check(
 
     data = load_vectors(source, columns=columns or None, environment=environment, max_episode_steps=limit)
     found = examine(data)
-    found.findings[:0] = _against_environment(data)
+    problems, fits = _against_environment(data)
+    found.findings[:0] = problems
     if json:
         print_json(asdict(found))
         return
@@ -56,20 +57,23 @@ def check(
     how = "".join(f" --map {word}" if "=" in word else f" --columns {word}" for word in columns or ())
     how += f" --environment {environment}" if environment else ""
     how += f" --map max_episode_steps={limit}" if limit else ""
+    if not fits:
+        print(printable(f"Next: name the environment that these logs are from, not {data.environment}, or none"))
+        return
     print(printable(f"Next: sapp train {found.algorithm} {source}{how} {found.plan}"))
 
 
-def _against_environment(data: Dataset) -> list[str]:
-    """What does not fit between logs and the environment they name."""
+def _against_environment(data: Dataset) -> tuple[list[str], bool]:
+    """What does not fit between logs and the environment they name, and whether a training there would be refused."""
     if data.environment is None:
-        return []
+        return [], True
     from sapp.envs import make
     from sapp.envs.data_check import compare
 
     try:
-        return compare(data, make(data.environment, physics=data.physics, recorded=True))
+        return compare(data, make(data.environment, physics=data.physics, recorded=True)), True
     except SappError as error:
-        return [str(error)]
+        return [str(error)], False
 
 
 @data_app.command(

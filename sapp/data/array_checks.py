@@ -118,7 +118,10 @@ def matrix(value: ArrayLike, key: str, where: str) -> np.ndarray:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
-        raise SappError(f"{where}: {key} has shape {array.shape}; it must be (rows, width) with width 1 or more")
+        raise SappError(
+            f"{where}: {key} has shape {array.shape}; it must be (rows, width) with width 1 or "
+            f"more: one row per step, episodes one after the other"
+        )
     return finite(array, key, where)
 
 
@@ -225,5 +228,6 @@ def within(action: np.ndarray, low: np.ndarray, high: np.ndarray, where: str) ->
         raise SappError(
             f"{where}: action is {action[row, dimension]:.6g} at row {row}, dimension {dimension}, outside "
             f"[{low[dimension]:g}, {high[dimension]:g}]; give action_low and action_high if the bounds are others"
+            + (", or action_kind = 'discrete' if these number actions" if np.all(action == np.round(action)) else "")
         )
     return np.clip(action, low, high)

@@ -189,10 +189,22 @@ class Columns:
                     raise SappError(
                         f"{where}: no column {name!r} for {key}{did_you_mean(name, names)}; columns are {listed(names)}"
                     )
+        self._check_uses(where)
         if self.time is not None and self.episode is None:
             raise SappError(
                 f"{where}: time is {self.time!r} but no episode column is given; name it, or leave time out"
             )
+
+    def _check_uses(self, where: str) -> None:
+        """A column is used once; but what orders rows may be a feature, and a feature that stays its own successor."""
+        seen: dict[str, str] = {}
+        for key in ROLES:
+            for name in named(getattr(self, key)):
+                pair = {key, seen.get(name)}
+                if name in seen and not {"episode", "time"} & pair and pair != {"observation", "next_observation"}:
+                    both = f"twice for {key}" if key == seen[name] else f"for {seen[name]} and for {key}"
+                    raise SappError(f"{where}: column {name!r} is given {both}; each column has one use")
+                seen[name] = key
 
     def to_json(self) -> dict[str, Any]:
         """What is set, as plain data."""

@@ -63,6 +63,8 @@ _KNOWN = re.compile(
     r"value_targets|action_dist_inputs|weights?|seed|(dataset_|task_)?index|__index_level_\d+__|unnamed: \d+|count"
 )
 """Columns that logs often have and that mean nothing to learning."""
+NOT_NEEDED = "not needed"
+"""Why these are not used."""
 
 
 def normal(name: str) -> str:
@@ -98,7 +100,7 @@ def why_unused(name: str, taken: Collection[str], ignored: Collection[str]) -> s
     if name in ignored:
         return "ignored, as asked"
     if _KNOWN.fullmatch(name.strip().lower()):
-        return "not needed"
+        return NOT_NEEDED
     role = resembles(name)
     if role is None:
         return "no field goes by that name"
@@ -142,6 +144,10 @@ def missing_field(role: str, names: Sequence[str], where: str) -> SappError:
     near = next((name for name in names if resembles(name) == role), None)
     hint = f" (did you mean {near!r}?)" if near else ""
     call = f"{role}_0, …" if role in VECTORS else role
+    if list(names) == ["item"]:
+        hint = " (RLlib's packed episodes? write them with output_write_episodes=False, output_compress_columns=[])"
+    elif names and all(re.fullmatch(r"[+-]?[\d.]+", name.strip()) for name in names):
+        hint = " (the first line holds numbers: are the names of the columns missing?)"
     return SappError(
         f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (--map {role}=NAME); columns "
         f"are {listed(names) or 'none'}"
@@ -162,11 +168,13 @@ def _vector(names: Sequence[str], word: str, where: str) -> list[tuple[str, ...]
         if match := re.fullmatch(rf"{word}[_. \[]?(\d+)\]?", name.strip().lower()):
             numbered[int(match[1])] = name
     ways: list[tuple[str, ...]] = []
+    exact = next((name for name in names if name.strip().lower() == word), None)
+    if numbered and exact is not None:
+        return [(exact,), tuple(numbered.values())]
     if numbered:
         start, indices = min(numbered), sorted(numbered)
         if start > 1 or indices != list(range(start, start + len(indices))):
             gap = next((i for i in range(min(start, 1), max(indices)) if i not in numbered), 0)
             raise SappError(f"{where}: columns {word}_… skip number {gap}; add it or give a column mapping")
         ways.append(tuple(numbered[i] for i in indices))
-    exact = next((name for name in names if name.strip().lower() == word), None)
-    return [*ways, (exact,)] if exact is not None else ways
+    return ways if exact is None else [(exact,)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -83,6 +84,58 @@ def _one_long_episode(data: Dataset) -> Iterator[Finding]:
         )  # fmt: skip
 
 
+def _hidden_resets(data: Dataset) -> Iterator[Finding]:
+    """Time-outs that nothing tells of: within episodes observations jump, always after the same number of steps."""
+    if data.size < 100 or _knows_time_outs(data):
+        return
+    inside = ~(data.terminal | data.timeout)
+    after = np.concatenate([data.observation[1:], data.observation[-1:]])
+    scale = np.maximum(data.observation_std, 1e-6)
+    change = np.linalg.norm((after - data.observation) / scale, axis=1)
+    far = inside & (change > 4 * np.median(change[inside])) if inside.any() else inside
+    step = data.step + 1
+    gaps = np.diff(np.flatnonzero(far))
+    common = [value for counts in (step[far], gaps) for value, _ in Counter(counts.tolist()).most_common(10)]
+    for limit in sorted({value for value in common if value > 1}):
+        there = inside & (step % limit == 0)
+        if there.sum() >= 4 and far[there].mean() >= 0.8 and np.median(change[there]) > 4 * np.median(change[inside]):
+            yield Finding(
+                f"observations jump within episodes whenever {limit} steps have passed, {int(far[there].sum())} times",
+                Sure.LIKELY,
+                f"these are time-outs that the log does not mark, and values would be carried from one episode into "
+                f"another: give the limit (max_episode_steps = {limit}), or name a column that tells (--map "
+                f"episode=NAME or timeout=NAME)",
+            )  # fmt: skip
+            return
+
+
+def _successors(data: Dataset) -> Iterator[Finding]:
+    """Rows in the order of a buffer that was shuffled, or of several environments by turns."""
+    if _inferred_successors(data) or data.size < 50:
+        return
+    if _found_by_successors(data) and np.median(data.episode_lengths) <= 2:
+        yield Finding(
+            f"{data.num_episodes:,} episodes for {data.size:,} rows: the next observation is hardly ever that of the "
+            f"next row", Sure.LIKELY,
+            "rows were shuffled, or several environments write by turns: returns, starts and all that rests on them "
+            "(state weights, estimates) are not those of episodes; log rows in order, or name the columns that tell "
+            "(--map episode=NAME, time=NAME)",
+        )  # fmt: skip
+        return
+    inside = np.flatnonzero(~(data.terminal | data.timeout))[:_SAMPLE]
+    if len(inside) < 20:
+        return
+    off = np.abs(data.observation[inside + 1] - data.next_observation[inside]) > 0.01 * data.observation_std + 1e-6
+    share = float(off.any(axis=1).mean())
+    if share > 0.02:
+        yield Finding(
+            f"in {share:.0%} of steps within episodes the next observation is not that of the next row",
+            Sure.LIKELY if share > 0.2 else Sure.POSSIBLE,
+            "rows are not in the order of time, steps are missing, or several write by turns: name the columns that "
+            "tell (--map episode=NAME, time=NAME), as returns and starts of episodes are wrong otherwise",
+        )  # fmt: skip
+
+
 def _ends_at_one_length(data: Dataset) -> Iterator[Finding]:
     lengths = data.episode_lengths[data.terminal[data.episode_ends]]
     longest = int(data.episode_lengths.max())
@@ -107,6 +160,12 @@ def _densities(data: Dataset) -> Iterator[Finding]:
             "log_prob is between 0 and 1 in every row", Sure.LIKELY,
             "these look like probabilities or densities, not their logarithms: log them as they are "
             "(map them as probability where actions are discrete), or leave them out",
+        )  # fmt: skip
+        return
+    if len(values) >= 100 and 0 < values.min() < 0.1 * np.median(values):
+        yield Finding(
+            f"log_prob is never below 0, and as near to it as {values.min():.2g}", Sure.POSSIBLE,
+            "densities look like that, their logarithms rarely: if these are densities, log their logarithms",
         )  # fmt: skip
         return
     even = -np.log(data.action_high - data.action_low).sum()
@@ -212,17 +271,41 @@ def _actions(data: Dataset) -> Iterator[Finding]:
         yield from _rare_actions(data)
         return
     whole = [i for i in range(data.action_size) if _is_whole(data.action[:, i])]
-    if whole:
+    if data.action_size > 1 and is_one_hot(data.action):
+        yield Finding(
+            f"every action is a single 1 among {data.action_size} zeros", Sure.LIKELY,
+            "these are discrete actions: set action_kind = 'discrete' (--map action_kind=discrete)",
+        )  # fmt: skip
+    elif whole:
         yield Finding(
             f"action dimension {', '.join(map(str, whole))} holds few whole numbers", Sure.POSSIBLE,
             "if they are discrete actions, set action_kind = 'discrete' (--map action_kind=discrete)",
         )  # fmt: skip
+    yield from _wide_bounds(data)
     edge = np.mean((data.action <= data.action_low) | (data.action >= data.action_high), axis=0)
     for i in np.flatnonzero(edge > 0.5):
         yield Finding(
             f"action dimension {i} lies at its bounds in {edge[i]:.0%} of rows", Sure.POSSIBLE,
             "are the bounds right? if not, give action_low and action_high",
         )  # fmt: skip
+
+
+def _wide_bounds(data: Dataset) -> Iterator[Finding]:
+    """Bounds that a few rows have set: nearly all actions are one and the same to a network."""
+    for i in range(data.action_size):
+        value = data.action[:, i]
+        value = value[value != np.median(value)]  # most doses may be none at all
+        if len(np.unique(value)) < 20:
+            continue
+        low, high = np.quantile(value, (0.06, 0.94))
+        bounds = float(data.action_low[i]), float(data.action_high[i])
+        if high - low < (bounds[1] - bounds[0]) / 50:
+            yield Finding(
+                f"action dimension {i} may go from {bounds[0]:g} to {bounds[1]:g}, but most of it lies within "
+                f"{low:.3g} to {high:.3g}", Sure.LIKELY,
+                "a few rows, a slip of the log or wrong bounds make these actions hard to tell apart: give action_low "
+                "and action_high, and clip_actions = true for what lies beyond",
+            )  # fmt: skip
 
 
 def _copies(data: Dataset) -> Iterator[Finding]:
@@ -267,14 +350,25 @@ def _few(data: Dataset) -> Iterator[Finding]:
 
 
 QUESTIONS = (
-    _one_long_episode, _auto_reset, _ends_at_one_length, _densities, _leaks, _reward, _time_order, _features, _actions,
-    _copies, _few,
+    _one_long_episode, _hidden_resets, _successors, _auto_reset, _ends_at_one_length, _densities, _leaks, _reward,
+    _time_order, _features, _actions, _copies, _few,
 )  # fmt: skip
 """Each takes a dataset and yields what it finds."""
 
 
 def _inferred_successors(data: Dataset) -> bool:
-    return any("the next row's observation" in line for line in Ledger.of(data).lines())
+    return any("the state after a step is the next row's observation" in line for line in Ledger.of(data).lines())
+
+
+def _found_by_successors(data: Dataset) -> bool:
+    return any("next_observation differing" in line for line in Ledger.of(data).lines())
+
+
+def _knows_time_outs(data: Dataset) -> bool:
+    """Whether the log itself tells where episodes stop unfinished."""
+    ledger = Ledger.of(data)
+    guessed = any("inferred from: nothing" in line for line in ledger.lines()) or _found_by_successors(data)
+    return not (ledger.columns and guessed)
 
 
 def _asked_to_end(data: Dataset) -> bool:

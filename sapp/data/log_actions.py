@@ -14,10 +14,12 @@ from sapp.data.array_checks import ACTION_SLACK
 from sapp.data.columns import Columns
 from sapp.data.ledger import Kind, Ledger
 from sapp.data.repair import code_text, codes_of, labels_of
-from sapp.data.table import Table
+from sapp.data.table import Table, nested_kind, reads_as_number
 
 MANY_CHOICES = 1_000
 """With more than so many, whole numbers are not taken for discrete actions unasked, and combinations are refused."""
+MANY_WORDS = 50
+"""With more different texts than so many, and than a quarter of the rows, texts are no names of actions unasked."""
 TAIL = 20.0
 """Times the range of the central 99 % that actions may reach before they make no sense as bounds."""
 
@@ -49,10 +51,13 @@ def read_actions(table: Table, mapping: Columns, ledger: Ledger, bounded: bool) 
     if len(columns) > 1:
         return _combined(table, columns, mapping, ledger, asked)
     name = columns[0]
+    if table.column(name).ndim > 1 and table.column(name).shape[1] > 1 and table.column(name).dtype.kind in "biuf":
+        return _of_vectors(table, name, ledger)
     if words or mapping.action_labels is not None:
         values, labels = _in_words(table, name, mapping.action_labels)
         if not asked:
             _check_words(labels, name, table.where)
+        _check_texts(labels, name, table, asked)
         if mapping.action_labels is None:
             told = ", ".join(f"{label} = {number}" for number, label in enumerate(labels[:10]))
             ledger.say(Kind.READ, f"actions in words were numbered: {told}{' …' if len(labels) > 10 else ''}")
@@ -87,13 +92,45 @@ def _in_words(table: Table, name: str, labels: Sequence[str] | None) -> tuple[np
 def _check_words(labels: Sequence[str], name: str, where: str) -> None:
     """Refuse a stray word among numbers, and nothing at all, as names of actions that nobody asked for."""
     amounts = [label for label in labels if _is_amount(label)]
-    words = [label for label in labels if not _is_amount(label)]
+    words = sorted((label for label in labels if not _is_amount(label)), key=reads_as_number)
     if amounts or not all(words):
         found = f"{shown(words[0])} among numbers such as {amounts[0]}" if amounts else "empty text"
         raise SappError(
             f"{where}: column {name!r} holds {found}; correct the log, or give action_kind = 'discrete' if these are "
             "names of actions"
         )
+
+
+def _check_texts(labels: Sequence[str], name: str, table: Table, asked: bool) -> None:
+    """Refuse what is no name of an action: lists and structures, and texts that are nearly all different."""
+    cells = table.column(name).reshape(-1).tolist()
+    kind = next((found for value in cells if (found := nested_kind(value))), None)
+    if kind is not None and not (asked and isinstance(cells[0], str)):
+        raise SappError(
+            f"{table.where}: column {name!r} holds {kind}; give one column per number ({name}_0, {name}_1, …), or "
+            f"lists of numbers in Parquet"
+        )
+    if not asked and len(labels) > max(MANY_WORDS, table.rows // 4):
+        raise SappError(
+            f"{table.where}: column {name!r} holds {len(labels):,} different texts in {table.rows:,} rows, such as "
+            f"{shown(labels[0])}: are these names of actions? If so, give action_kind = 'discrete', else map another "
+            f"column"
+        )
+
+
+def _of_vectors(table: Table, name: str, ledger: Ledger) -> Actions:
+    """Rows of several whole numbers as one discrete action: which of them is 1, or their combination."""
+    values = table.numbers(name)
+    known = ~np.isnan(values.astype(np.float64)).any(axis=1)
+    if np.all((values[known] == 0) | (values[known] == 1)) and np.all(values[known].sum(axis=1) == 1):
+        place = np.where(known, values.argmax(axis=1), np.nan)
+        ledger.say(Kind.READ, f"actions are a single 1 among {values.shape[1]} zeros: its place is the discrete action")
+        return Actions(place if not known.all() else place.astype(np.int64), values.shape[1], None, "discrete actions")
+    parts = {f"{name}_{i}": values[:, i] for i in range(values.shape[1])}
+    wide = Table.of_arrays(parts, table.rows, table.where)
+    for part in parts:
+        codes_of(wide.numbers(part), part, table.where)
+    return _combined(wide, list(parts), Columns(action=tuple(parts), action_kind="discrete"), ledger, True)
 
 
 def _is_amount(label: str) -> bool:
@@ -116,7 +153,7 @@ def _combined(table: Table, columns: Sequence[str], mapping: Columns, ledger: Le
         if not (table.is_text(name) or table.is_whole(name) or asked):
             raise SappError(
                 f"{table.where}: column {name!r} of the action holds numbers, others hold words; discrete "
-                f"actions and amounts do not mix: map only the ones, or give action_kind = 'discrete'"
+                f"actions and amounts do not mix: map columns of one kind, or give action_kind = 'discrete'"
             )
         if table.is_text(name):
             parts.append(_in_words(table, name, None))

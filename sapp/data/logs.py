@@ -12,10 +12,20 @@ from numpy.typing import ArrayLike
 from sapp.core.errors import SappError
 from sapp.data.columns import Columns, named
 from sapp.data.dataset import Dataset
-from sapp.data.field_names import FIELD_DOCS, ROLES, SCALARS, normal, refuse_near_misses, why_unused
+from sapp.data.field_names import (
+    FIELD_DOCS,
+    NOT_NEEDED,
+    ROLES,
+    SCALARS,
+    detect,
+    normal,
+    refuse_near_misses,
+    why_unused,
+)
 from sapp.data.ledger import Column, Kind, Ledger, positions, refuse_loss, reward_share
 from sapp.data.log_actions import clipped, infer_bounds, read_actions, vector
 from sapp.data.repair import (
+    SPARSE,
     drop_copies,
     forward_fill,
     gap_rows,
@@ -25,7 +35,16 @@ from sapp.data.repair import (
     sparse_rewards,
     split_at,
 )
-from sapp.data.table import Table
+from sapp.data.streams import (
+    changes_within,
+    codes,
+    first_that,
+    ids_of,
+    looks_like_ids,
+    looks_like_successor,
+    restarts,
+)
+from sapp.data.table import Table, empty
 
 _FILLED = ("observation", "next_observation")
 _NOT_NUMBERS = ("episode",)
@@ -66,6 +85,7 @@ def read_log(
         for key in ("action_low", "action_high")
     }
     log = _Log.read(table, mapping, ledger, bounds["action_low"] is not None or bounds["action_high"] is not None)
+    log.tell_episodes_apart(columns.names_all)
     log.read_extras(extras or {})
     log.account_columns(columns)
     log.repair()
@@ -149,7 +169,7 @@ class _Log:
             arrays["episode"] = table.identities(mapping.episode)
         for key in SCALARS:
             if (name := getattr(mapping, key)) is not None:
-                uses[name] = FIELD_DOCS.get(key, key)
+                uses[name] = f"{uses[name]} and {FIELD_DOCS.get(key, key)}" if name in uses else FIELD_DOCS.get(key, key)
         rows = np.arange(table.rows)
         log = cls(table, mapping, ledger, arrays, actions.labels, actions.number, rows, uses)
         log._check_lengths()
@@ -187,6 +207,85 @@ class _Log:
                 f"instead of log_prob (--map probability={name})"
             )
 
+    def tell_episodes_apart(self, only_warn: bool) -> None:
+        """Use what tells of episodes without being their id: who acts, where several do by turns; a counter.
+
+        Args:
+            only_warn: whether the mapping says which columns are used, so that others may only be spoken of.
+        """
+        if self.mapping.one_row_episodes:
+            return
+        for name in first_that(self.table.names, [*self.uses, *self.mapping.ignore]):
+            who = self.table.column(name)
+            if who.dtype.kind not in "biufO" or who.size != self.table.rows:
+                continue
+            code, ends, episode = codes(who), self._marked_ends(), self.arrays.get("episode")
+            if not changes_within(code, ends, episode):
+                continue
+            what = f"column {name!r} changes within episodes: {int(code.max()) + 1} act by turns"
+            if only_warn:
+                self.ledger.say(
+                    Kind.WARNING,
+                    f"{what}, and the mapping does not use it: give each one's steps episode ids of their own, or list "
+                    f"it in ignore",
+                )
+                continue
+            self.arrays["episode"] = ids_of(code, ends, episode)
+            self.uses[name] = "who acts"
+            self.ledger.say(Kind.READ, f"{what}, so each one's rows are episodes of their own", rows=self.table.rows)
+        self._find_restarts(only_warn)
+
+    def _find_restarts(self, only_warn: bool) -> None:
+        """A counter of steps tells where episodes begin, where nothing else does."""
+        if "episode" in self.arrays:
+            return
+        free = [name for name in self.table.names if name not in self.uses and name not in self.mapping.ignore]
+        for name in detect(free, self.table.where, ("time",)).get("time", ()):
+            time, ends = self.table.column(name), self._marked_ends()
+            if time.dtype.kind not in "iufM" or time.size != self.table.rows or empty(time).any():
+                continue
+            time = time.reshape(-1)
+            back = np.append(False, time[1:] <= time[:-1])
+            if not np.any(back[1:] & ~ends[:-1]):
+                continue
+            start = restarts(time)
+            if start is not None and not only_warn:
+                self.arrays["episode"] = np.cumsum(start | np.append(False, ends[:-1]))
+                self.uses[name] = "where episodes begin"
+                self.ledger.say(
+                    Kind.READ,
+                    f"column {name!r} starts again at {time.min()} in {np.count_nonzero(start)} rows, "
+                    f"{np.count_nonzero(start[1:] & ~ends[:-1])} of them after rows that are not marked as ends: "
+                    f"episodes begin there",
+                )
+                continue
+            self.ledger.say(
+                Kind.WARNING,
+                f"column {name!r} does not go on in {np.count_nonzero(back[1:] & ~ends[:-1])} rows in the middle of "
+                f"episodes: rows are out of order, or episodes begin there; name the column of episodes "
+                f"(--map episode=NAME), or list {name!r} in ignore",
+            )
+
+    def _marked_ends(self) -> np.ndarray:
+        """Rows [N] that the log marks as the last of an episode."""
+        ends = np.zeros(self.table.rows, bool)
+        for key in ("terminal", "done", "timeout"):
+            if key in self.arrays:
+                ends |= self.arrays[key].reshape(-1) == 1
+        return ends
+
+    def _looks_like(self, name: str) -> str | None:
+        """What an unused column seems to be by what it holds, where that would change what the data mean."""
+        ids, after = "episode" not in self.arrays, "next_observation" not in self.arrays
+        if not (ids and "timeout" not in self.arrays) and not after:
+            return None
+        values = self.table.column(name)
+        if ids and "timeout" not in self.arrays and looks_like_ids(values, self._marked_ends()):
+            return "keeps one value over runs of rows and changes where no end is marked: is it episode?"
+        if after and looks_like_successor(values, self.arrays["observation"]):
+            return "holds the next row's observation in most rows: is it next_observation?"
+        return None
+
     def read_extras(self, wanted: Mapping[str, str]) -> None:
         """Further columns that are kept as they are."""
         for name, new in wanted.items():
@@ -210,8 +309,12 @@ class _Log:
                 continue
             note = why_unused(name, taken, ignored)
             self.ledger.columns.append(Column(name, None, note))
+            if note.startswith("looks like time") and self.mapping.episode is None:
+                continue  # it orders rows within episodes, if these are known: see _find_restarts
             if note.startswith("looks like"):
-                self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {note}: map it, or list it in ignore")
+                self.ledger.say(Kind.WARNING, f"column {name!r} {note}: map it, or list it in ignore")
+            elif name not in ignored and note != NOT_NEEDED and (seems := self._looks_like(name)):
+                self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {seems} map it, or list it in ignore")
 
     @property
     def old_done(self) -> bool:
@@ -312,7 +415,8 @@ class _Log:
                 order = kept
         if np.any(np.diff(order) < 0):
             self.moved = " (rows counted after sorting by episode)"
-            by = " and ".join(name for name in (mapping.episode, mapping.time) if name)
+            who = next((name for name, use in self.uses.items() if use == "who acts"), None)
+            by = " and ".join(name for name in (mapping.episode, who, mapping.time) if name)
             self.ledger.say(Kind.READ, f"rows were sorted by {by}")
         elif len(order) < len(self.row):
             self.moved = " (rows counted without copies)"
@@ -425,6 +529,8 @@ class _Log:
             fix = "; fix it, or choose missing = 'fill' or 'drop' in a column mapping"
             if self.mapping.missing == "fill" or key not in _FILLED:
                 fix = " and cannot be filled; fix it, or choose missing = 'drop' in a column mapping: the episode goes"
+            if key in ("terminal", "done", "timeout") and missing.mean() > SPARSE:
+                fix = ", as in most rows; write 0 where empty means no"
             raise SappError(f"{self.table.where}: column {name!r} is empty or NaN at row {self.row[row]}{fix}")
 
     def _column_at(self, names: Sequence[str], dimension: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 from sapp.core.errors import SappError
 from sapp.data.ledger import Kind, Ledger
 from sapp.data.repair import flags_of_text
+
+_PACKED = "BCJNG"
+"""How compressed data in text begins: LZ4's mark, in base 64."""
 
 
 class Table:
@@ -124,7 +128,20 @@ class Table:
         known = [(row, value) for row, value in enumerate(values.reshape(len(values), -1)[:, 0]) if value is not None]
         for row, value in known:
             if not (reads_as_number(value) or (dates and _reads_as_date(value))):
-                hot = "" if dates else f"; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
+                if nested := nested_kind(value):
+                    return SappError(
+                        f"{self.where}: column {name!r} holds {nested} ({str(value)[:40]!r} at row {row}); give one "
+                        f"column per number ({name}_0, {name}_1, …), or lists of numbers in Parquet"
+                    )
+                if isinstance(value, str) and value.startswith(_PACKED):
+                    return SappError(
+                        f"{self.where}: column {name!r} is packed, as RLlib does, which is never loaded; write the "
+                        f"logs again with output_compress_columns=[]"
+                    )
+                hot = f"; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
+                if isinstance(value, str) and re.fullmatch(r"[+-]?\d+,\d+", value.strip()):
+                    hot = "; decimals are read with a point"
+                hot = "; dates are read as 2024-01-31 or 2024-01-31 12:00:00" if dates else hot
                 return SappError(
                     f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; fix it or map "
                     f"other columns{hot}"
@@ -157,6 +174,19 @@ def empty(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind != "f":
         return np.zeros(len(values), bool)
     return np.asarray(np.isnan(values).reshape(len(values), -1).any(axis=1))
+
+
+def nested_kind(value: Any) -> str | None:
+    """What a value that is neither number nor text is: a list or a structure, also where it is written as text."""
+    if isinstance(value, str):
+        text = value.strip()
+        brackets = text[:1] + text[-1:]
+        return {"[]": "lists written as text", "()": "lists written as text", "{}": "structures written as text"}.get(
+            brackets
+        )
+    if isinstance(value, Mapping):
+        return "structures"
+    return "lists" if isinstance(value, (list, tuple, np.ndarray)) else None
 
 
 def reads_as_number(value: Any) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError
 from sapp.data.action_units import rescaled
 from sapp.data.dataset import Dataset
 from sapp.data.frames import FrameDataset
 from sapp.envs.base import BatchEnvironment
+from sapp.envs.gymnasium_batch import GymnasiumBatch
 
 STARTS = 32
 """Starts of the environment that are compared with those of the logs."""
@@ -29,7 +31,7 @@ def compare(data: Dataset, environment: BatchEnvironment) -> list[str]:
             f"from"
         )
     lines = [] if data.discrete else _actions(data, environment)
-    return lines + _starts(data, environment)
+    return lines + (_observations(data, environment) or _starts(data, environment))
 
 
 def stretched(data: Dataset, environment: BatchEnvironment) -> Dataset:
@@ -54,10 +56,8 @@ def stretched_to_own(data: Dataset | FrameDataset) -> Dataset:
 
 
 def _actions(data: Dataset, environment: BatchEnvironment) -> list[str]:
-    low, high = np.asarray(environment.action_low, np.float32), np.asarray(environment.action_high, np.float32)
-    slack = 1e-3 * np.maximum(high - low, 1e-6)
+    low, high, slack = _bounds(environment)
     over = (data.action.min(axis=0) < low - slack) | (data.action.max(axis=0) > high + slack)
-    mine = f"{_range(data.action_low, data.action_high)}"
     theirs = f"{environment.name} takes {_range(low, high)}"
     if over.any():
         worst = int(np.argmax(np.where(over, np.max(np.abs(data.action), axis=0), 0)))
@@ -67,13 +67,51 @@ def _actions(data: Dataset, environment: BatchEnvironment) -> list[str]:
             f"logs are in other units, use --rescale-actions (sapp.envs.data_check.stretched), else name the "
             f"environment they are from"
         )
-    if np.all(np.abs(data.action_low - low) <= slack) and np.all(np.abs(data.action_high - high) <= slack):
+    return compare_bounds(data.action_low, data.action_high, environment)
+
+
+def compare_bounds(action_low: ArrayLike, action_high: ArrayLike, environment: BatchEnvironment) -> list[str]:
+    """What to say where the bounds within which a policy acts are not those of the environment.
+
+    Args:
+        action_low: of the logs [A].
+        action_high: of the logs [A].
+        environment: that is played.
+    """
+    low, high, slack = _bounds(environment)
+    mine = np.asarray(action_low, np.float32), np.asarray(action_high, np.float32)
+    if np.all(np.abs(mine[0] - low) <= slack) and np.all(np.abs(mine[1] - high) <= slack):
         return []
-    share = float(np.max((data.action_high - data.action_low) / (high - low)))
+    share = float(np.max((mine[1] - mine[0]) / (high - low)))
     return [
-        f"the logs' actions lie in {mine}, but {theirs}: a policy will play within the logs' bounds, at {share:.0%} of "
-        f"the environment's range. If the logs hold shares of that range, use --rescale-actions; if they "
-        f"are in the environment's units, give its bounds as action_low and action_high"
+        f"the logs' actions lie in {_range(*mine)}, but {environment.name} takes {_range(low, high)}: a policy will "
+        f"play within the logs' bounds, at {share:.0%} of the environment's range. If the logs hold shares of that "
+        f"range, use --rescale-actions; if they are in the environment's units, give its bounds as action_low and "
+        f"action_high"
+    ]
+
+
+def _bounds(environment: BatchEnvironment) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The environment's action bounds [A], and how far off they may be."""
+    low, high = np.asarray(environment.action_low, np.float32), np.asarray(environment.action_high, np.float32)
+    return low, high, 1e-3 * np.maximum(high - low, 1e-6)
+
+
+def _observations(data: Dataset, environment: BatchEnvironment) -> list[str]:
+    """Whether observations are such as the environment says that it gives."""
+    if not isinstance(environment, GymnasiumBatch) or (bounds := environment.observation_bounds) is None:
+        return []
+    low, high = bounds
+    slack = 1e-3 * np.maximum(1, np.where(np.isfinite(high - low), high - low, 1))
+    least, most = data.raw(data.observation.min(axis=0)), data.raw(data.observation.max(axis=0))
+    out = np.flatnonzero((least < low - slack) | (most > high + slack))
+    if not len(out):
+        return []
+    i = int(out[0])
+    return [
+        f"observations lie outside those of {environment.name} in {len(out)} of {data.observation_size} features "
+        f"(feature {i}: {least[i]:.3g} to {most[i]:.3g} in the logs, {low[i]:g} to {high[i]:g} there): they are "
+        f"standardised, in other units, or from another task, and a policy sees the environment's own when it plays"
     ]
 
 

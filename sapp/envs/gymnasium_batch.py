@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Source = str | Env[Any, Any] | Callable[[], Env[Any, Any]]
 
+
 class GymnasiumBatch:
     """A batch of any Gymnasium environment; a `BatchEnvironment`.
 
@@ -89,6 +90,16 @@ class GymnasiumBatch:
         from gymnasium import spaces
 
         return spaces.flatten(self._space, observation)
+
+    @property
+    def observation_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Lowest and highest observation [O] that the environment says it gives; None where it does not say."""
+        from gymnasium import spaces
+
+        flat = spaces.flatten_space(self._space)
+        if not isinstance(flat, spaces.Box):
+            return None
+        return np.asarray(flat.low, np.float64).reshape(-1), np.asarray(flat.high, np.float64).reshape(-1)
 
     def reset(self, count: int, seed: int, episode: IntArray | None = None) -> Array:
         """Starts `count` rows; see `BatchEnvironment.reset`."""

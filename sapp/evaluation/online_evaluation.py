@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -99,6 +100,15 @@ class Evaluator:
             except SappError as error:
                 raise SappError(f"{error}{advice}") from None
             self._check_vectors(problem)
+
+    def say_units(self, problem: Problem) -> None:
+        """Say where a policy acts within other bounds than those of the environment."""
+        if problem.discrete or problem.frame is not None:
+            return
+        from sapp.envs.data_check import compare_bounds
+
+        for line in compare_bounds(problem.action_low, problem.action_high, self.environment(problem)):
+            print(f"{problem.name}: {line}", file=sys.stderr)
 
     def _check_vectors(self, problem: Problem) -> None:
         env = self.environment(problem)
@@ -256,6 +266,8 @@ def play(
     limit = max_episode_steps or plan.eval_max_steps
     evaluator = Evaluator(replace(plan, problems=problems, eval_max_steps=limit), given)
     evaluator.check()
+    for number in sorted(used):
+        evaluator.say_units(problems[number])
     policies = [group.policies(learner) for group, learner in zip(run.groups, learners, strict=True)]
     return evaluator.evaluate(policies, episodes, seed, chosen)
 

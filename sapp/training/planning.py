@@ -80,19 +80,35 @@ def planned(
         eval_max_steps=eval_max_steps,
     )
     plan.check()
+    evaluator = Evaluator(plan)
     if evaluations:
-        evaluator = Evaluator(plan)
         evaluator.check(advice="; or evaluate never (eval_every 0)")
-        _compare(evaluator, plan.problems, datasets)
+    _compare(evaluator, plan.problems, datasets, plays=bool(evaluations))
     return plan, datasets
 
 
-def _compare(evaluator: Evaluator, problems: Sequence[Problem], datasets: Sequence[AnyDataset]) -> None:
-    """Say what does not fit between data and environments before a step is made; refuse what cannot be right."""
+def _compare(evaluator: Evaluator, problems: Sequence[Problem], datasets: Sequence[AnyDataset], plays: bool) -> None:
+    """Say what does not fit between data and environments before a step is made; refuse what cannot be right.
+
+    A training that never ``plays`` needs no environment: one that cannot be made is no matter, and nothing is refused.
+    """
     for problem, dataset in zip(problems, datasets, strict=True):
-        if problem.environment is not None and isinstance(dataset, Dataset):
-            for line in compare(dataset, evaluator.environment(problem)):
-                print(f"{dataset.name}: {line}", file=sys.stderr)
+        if problem.environment is None or not isinstance(dataset, Dataset):
+            continue
+        try:
+            environment = evaluator.environment(problem)
+        except SappError:
+            if plays:
+                raise
+            continue
+        try:
+            lines = compare(dataset, environment)
+        except SappError as error:
+            if plays:
+                raise
+            lines = [str(error)]
+        for line in lines:
+            print(f"{dataset.name}: {line.removeprefix(f'{dataset.name}: ')}", file=sys.stderr)
 
 
 def stem(plan: Plan) -> str:

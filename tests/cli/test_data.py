@@ -76,6 +76,12 @@ def test_actions_in_shares_are_said_and_stretched(
     assert "but Pendulum-v1 takes [-2, 2]" in capsys.readouterr().err
     assert main([*command, "--out", "stretched", "--rescale-actions"]) == 0
     assert "but Pendulum-v1 takes" not in capsys.readouterr().err
+    assert main([*command[:-4], "--eval-every", "0", "--out", "unplayed-2"]) == 0
+    assert "but Pendulum-v1 takes [-2, 2]" in capsys.readouterr().err
+    assert main(["evaluate", "unplayed-2", "--episodes", "1"]) == 0
+    assert "a policy will play within the logs' bounds, at 50% of" in capsys.readouterr().err
+    assert main(["evaluate", "stretched", "--episodes", "1"]) == 0
+    assert "but Pendulum-v1 takes" not in capsys.readouterr().err
     problem = Run(tmp_path / "stretched").plan.problems[0]
     assert (problem.action_low, problem.action_high) == ([-2.0], [2.0])
     assert problem.ledger is not None

@@ -64,6 +64,61 @@ def test_auto_reset_without_time_outs_is_one_long_episode() -> None:
     assert "are one episode, in which observations jump" in said(data)
 
 
+def unmarked(arrays: dict[str, Any]) -> np.ndarray:
+    return np.concatenate([arrays["observation"][1:], arrays["observation"][:1]])
+
+
+@pytest.mark.parametrize("after", [unmarked, None])
+def test_time_outs_that_nothing_tells_of(after: Any) -> None:
+    paths = 3.0 * np.repeat(np.random.default_rng(0).normal(size=(40, 3)), [43 - i % 11 if i % 3 == 0 else 50
+                            for i in range(40)], axis=0)  # fmt: skip
+    data = walk(observation=lambda a: a["observation"] + paths, next_observation=after, timeout=None)
+    assert data.num_episodes == 14
+    assert "observations jump within episodes whenever 50 steps have passed, 26 times (likely)" in said(data)
+    assert "max_episode_steps = 50" in said(data)
+    one = walk(observation=lambda a: a["observation"] + paths, next_observation=after, timeout=None,
+               terminal=lambda a: np.zeros(len(a["reward"]), bool))  # fmt: skip
+    assert "observations jump" in said(one)
+
+
+def test_rows_that_were_shuffled() -> None:
+    order = np.random.default_rng(0).permutation(1838)
+    good = walk()
+    rows = {
+        key: getattr(good, key)[order] for key in ("observation", "next_observation", "action", "reward", "terminal")
+    }
+    assert len(order) == good.size
+    assert "1,837 episodes for 1,838 rows: the next observation is hardly ever that of the next row (likely)" in said(
+        load_vectors(rows)
+    )
+    ids = np.repeat(np.arange(40), good.episode_lengths)
+    inside = np.lexsort((np.random.default_rng(0).random(good.size), ids))
+    rows = {key: getattr(good, key)[inside] for key in ("observation", "next_observation", "action", "reward")}
+    found = said(load_vectors({**rows, "episode": ids, "terminal": np.zeros(good.size)}))
+    assert "of steps within episodes the next observation is not that of the next row (likely)" in found
+
+
+def test_bounds_that_a_few_rows_have_set() -> None:
+    def wild(arrays: dict[str, Any]) -> np.ndarray:
+        out = arrays["action"].copy()
+        out[::20, 1] = 8_000
+        return out
+
+    good = walk()
+    rows = {key: getattr(good, key) for key in ("observation", "next_observation", "reward", "terminal", "timeout")}
+    data = load_vectors({**rows, "action": wild({"action": good.action})}, action_low=-1, action_high=[1, 8_000])
+    (found,) = findings(data)
+    assert found.what.startswith("action dimension 1 may go from -1 to 8000, but most of it lies within -0.778 to")
+    assert found.sure is Sure.LIKELY
+    doses = np.where(np.arange(good.size)[:, None] % 10 == 0, good.action, 0.0)  # mostly none
+    assert findings(load_vectors({**rows, "action": doses})) == []
+
+
+def test_discrete_actions_as_ones_and_zeros() -> None:
+    (found,) = findings(walk(action=lambda a: np.eye(3)[np.arange(len(a["reward"])) % 3]))
+    assert found.what == "every action is a single 1 among 3 zeros"
+
+
 def test_ends_at_one_length() -> None:
     data = walk(terminal=lambda a: a["terminal"] | a["timeout"], timeout=None)
     (found,) = findings(data)
@@ -78,6 +133,8 @@ def test_ends_at_one_length() -> None:
         (lambda rows: np.linspace(0.1, 0.9, rows), "between 0 and 1 in every row"),
         (lambda rows: np.full(rows, -2.0), "log_prob is -2 in every row"),
         (lambda rows: np.linspace(-3, 0.9, rows), ""),
+        (lambda rows: np.linspace(0.01, 4, rows), "never below 0, and as near to it as 0.01 (possible)"),
+        (lambda rows: np.linspace(2, 4, rows), ""),
     ],
 )
 def test_densities_that_are_none(density: Any, words: str) -> None:

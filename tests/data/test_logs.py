@@ -241,6 +241,7 @@ def test_one_row_episodes(tmp_path: Path) -> None:
     assert (data.num_episodes, data.terminal.sum(), data.num_actions) == (50, 50, 4)
     np.testing.assert_allclose(data.extras["log_prob"], np.log(0.25))
     assert data.reward.sum() == table["click"].sum()
+    assert {each.name for each in accounted(data).columns} == set(table)
 
 
 def test_probabilities_are_no_log_probabilities(tmp_path: Path) -> None:

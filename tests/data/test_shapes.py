@@ -124,6 +124,21 @@ def parquet(lists: bool = True, **names: str) -> Any:
     return write
 
 
+def structures(rows: dict[str, np.ndarray], folder: Path) -> Path:
+    table = {"obs": "obs", "new_obs": "next", "action": "action"}
+    pairs = {new: [{"x": a, "y": b} for a, b in rows[old].tolist()] for new, old in table.items()}
+    plain = {new: rows[old] for new, old in (("reward", "reward"), ("terminal", "terminal"), ("timeout", "timeout"))}
+    pa.parquet.write_table(pa.table({**pairs, **plain}), folder / "log.parquet")
+    return folder / "log.parquet"
+
+
+def with_commas(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {
+        key: np.char.replace(value.astype(str), ".", ",") if value.dtype.kind == "f" else value.astype(int)
+        for key, value in table.items()
+    }
+
+
 def partitioned(rows: dict[str, np.ndarray], folder: Path) -> Path:
     for number in np.unique(rows["episode"]):
         names = {"obs": "obs", "action": "action", "reward": "reward", "terminated": "terminal", "new_obs": "next"}
@@ -242,6 +257,14 @@ SHAPES: dict[str, Shape] = {
                       {"columns": MAPPED}, successors=False, discrete=True),
     "greenhouse": Shape(csv(mark=";", change=dated, batch="episode", hour="step", heat="obs", valve="action",
                             tripped="terminal", **{"yield": "reward"}), {"columns": PLANT}, successors=False),
+    "a counter of steps": Shape(csv(obs="obs", action="action", reward="reward", terminated="terminal", step="step"),
+                                {}, successors=False),
+    "structures in Parquet": Shape(structures, {}),
+    "semicolons and decimal commas": Shape(csv(mark=";", change=with_commas, obs="obs", act="action", rew="reward",
+        terminal="terminal", episode_id="episode"), {"columns": {"episode": "episode_id"}}, successors=False),
+    "index of a frame": Shape(lambda rows, folder: pytest.importorskip("pandas").DataFrame(wide(rows, {"obs": "obs",
+        "action": "action", "reward": "reward", "terminal": "terminal", "episode": "episode", "step": "step"}))
+        .set_index(["episode", "step"]), {}, successors=False),
     "Arrow table": Shape(lambda rows, folder: pa.table(wide(rows, {"obs": "obs", "next_obs": "next", "action": "action",
         "reward": "reward", "terminated": "terminal", "truncated": "timeout"})), {}),
     "pandas": Shape(lambda rows, folder: pytest.importorskip("pandas").DataFrame(wide(rows, {"obs": "obs",
@@ -269,7 +292,8 @@ def columns_of(source: Any) -> list[str]:
         return list(np.load(source))
     if isinstance(source, Path):
         return source.read_text().splitlines()[0].replace(";", ",").split(",")
-    return list(source.column_names) if isinstance(source, pa.Table) else [str(key) for key in source]
+    index = [name for name in source.index.names if name] if hasattr(source, "index") else []
+    return index + (list(source.column_names) if isinstance(source, pa.Table) else [str(key) for key in source])
 
 
 @pytest.mark.parametrize("name", SHAPES)

@@ -66,6 +66,9 @@ def test_observations_that_were_standardised_are_noticed(steps: dict[str, Any], 
     mean, std = steps["observation"].mean(0) - 1.0, steps["observation"].std(0) / 3
     scaled = {key: (steps[key] - mean) / std for key in ("observation", "next_observation")}
     (line,) = compare(logged(steps, **scaled), pendulum)
+    assert "observations lie outside those of Pendulum-v1 in 3 of 3 features (feature 0: 0.0441 to 8.6 in the" in line
+    small = {key: steps[key] * [0.1, 0.1, 1] for key in ("observation", "next_observation")}
+    (line,) = compare(logged(steps, **small), pendulum)
     assert "do not start where those of Pendulum-v1 do, in 2 of 3 features" in line
     ours = logged(steps).standardised()  # this one remembers its units
     assert compare(ours, pendulum) == []

@@ -49,6 +49,10 @@ def load_mapping(
         notes: goes into the provenance.
         options: see ``Options``.
     """
+    if nested := next((name for name, value in arrays.items() if isinstance(value, Mapping)), None):
+        raise SappError(
+            f"{source}: {nested} is a dictionary; give its parts side by side, as one array of a row per step"
+        )
     if columns is None:
         arrays = understood(arrays, source)
     mapping = given_columns(columns)
@@ -66,9 +70,7 @@ def load_mapping(
             )
         if value.dtype.kind in "biuf" and (resembles(name) is None or mapping.names_all):
             extras[name] = EXTRAS.get(name, name)
-    return read_log(
-        table, mapping, notes=notes or {"loader": "arrays"}, extras=extras, infer=False, **given(options)
-    )
+    return read_log(table, mapping, notes=notes or {"loader": "arrays"}, extras=extras, infer=False, **given(options))
 
 
 def load_npz(
@@ -182,6 +184,4 @@ def _is_mapping(request: Request) -> bool:
 
 
 ARRAYS_FORMAT = Format("a dictionary of arrays", _is_mapping, load_mapping, (*COMMON, "columns"))
-NPZ_FORMAT = Format(
-    "a path ending in .npz", lambda request: request.ends_in(".npz"), load_npz, (*COMMON, "columns")
-)
+NPZ_FORMAT = Format("a path ending in .npz", lambda request: request.ends_in(".npz"), load_npz, (*COMMON, "columns"))

@@ -18,7 +18,7 @@ def table_of_arrow(arrow: Any, where: str) -> Table:
 def _values(column: Any, name: str, where: str) -> np.ndarray:
     import pyarrow as pa
 
-    column = column.combine_chunks()
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(column, pa.ChunkedArray):  # a table without rows
         column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if pa.types.is_dictionary(column.type):
@@ -30,6 +30,8 @@ def _values(column: Any, name: str, where: str) -> np.ndarray:
         return _lists(column, name, where)
     if _is_number(kind):
         return _plain(column)
+    if pa.types.is_struct(kind):
+        return _structs(column, name, where)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         column = column.cast(pa.timestamp("us") if pa.types.is_date(kind) else pa.timestamp(kind.unit))
         return np.asarray(column.to_numpy(zero_copy_only=False))
@@ -59,6 +61,22 @@ def _plain(column: Any) -> np.ndarray:
     return np.asarray(whole.to_numpy(zero_copy_only=False))
 
 
+def _structs(column: Any, name: str, where: str) -> np.ndarray:
+    """Structures of numbers as a matrix, field by field in their order; a row without one is NaN throughout."""
+    parts = []
+    for field, part in zip(column.type, column.flatten(), strict=True):
+        values = _values(part, f"{name}.{field.name}", where)
+        if values.dtype.kind not in "biuf":
+            raise SappError(
+                f"{where}: column {name!r} is a structure whose field {field.name!r} holds no numbers; give one column "
+                f"per field"
+            )
+        parts.append(values.reshape(len(values), -1))
+    if not parts:
+        raise SappError(f"{where}: column {name!r} is a structure without fields; map another column")
+    return np.concatenate(parts, axis=1)
+
+
 def _lists(column: Any, name: str, where: str) -> np.ndarray:
     """Lists of one width as a matrix; a row without a list is NaN throughout."""
     import pyarrow as pa
@@ -79,7 +97,8 @@ def _lists(column: Any, name: str, where: str) -> np.ndarray:
     if pa.types.is_decimal(items.type) or pa.types.is_null(items.type):
         items = items.cast("float64")
     if not _is_number(items.type):
-        raise SappError(f"{where}: column {name!r} holds lists of {items.type}, not of numbers; convert it")
+        fix = "make each row one list of numbers" if _is_list(items.type) else "convert it"
+        raise SappError(f"{where}: column {name!r} holds lists of {items.type}, not of numbers; {fix}")
     matrix = _plain(items).reshape(len(rows), int(widths[0]))
     if known.all():
         return matrix

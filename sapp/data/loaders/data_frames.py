@@ -9,6 +9,7 @@ import numpy as np
 from sapp.core.errors import SappError, one_line
 from sapp.data.columns import Given, given_columns
 from sapp.data.dataset import Dataset
+from sapp.data.ledger import Column, Ledger
 from sapp.data.loaders.arrow import table_of_arrow
 from sapp.data.loaders.files import Options, given
 from sapp.data.logs import read_log
@@ -21,17 +22,19 @@ _WHERE = "the data frame"
 def load_frame(
     frame: Any, *, columns: Given = None, **options: Unpack[Options]
 ) -> Dataset:
-    """Load a data frame as if it were a Parquet file; its index does not count.
+    """Load a data frame as if it were a Parquet file; levels of its index that have names are columns.
 
     Args:
         frame: of pandas or polars, or an Arrow table.
         columns: as for Parquet files.
         options: see ``Options``.
     """
-    kind = _kind(frame)
+    kind, ledger = _kind(frame), Ledger()
+    if kind == "pandas":
+        frame = _with_index(frame, ledger)
     table = _of_pandas(frame) if kind == "pandas" else table_of_arrow(_arrow(frame, kind), _WHERE)
     chosen = {"name": f"{kind} data", **given(options)}
-    return read_log(table, given_columns(columns), notes={"loader": kind}, **chosen)
+    return read_log(table, given_columns(columns), ledger=ledger, notes={"loader": kind}, **chosen)
 
 
 def _kind(frame: Any) -> str | None:
@@ -47,6 +50,17 @@ def _arrow(frame: Any, kind: str | None) -> Any:
     if kind == "polars":
         return (frame.collect() if type(frame).__name__ == "LazyFrame" else frame).to_arrow()
     return frame
+
+
+def _with_index(frame: Any, ledger: Ledger) -> Any:
+    """The frame with the named levels of its index as columns; others do not count, and the ledger says so."""
+    names = list(frame.index.names)
+    wanted = [name for name in names if name is not None and name not in frame.columns]
+    for place, name in enumerate(names):
+        if name is None and (len(names) > 1 or type(frame.index).__name__ != "RangeIndex"):
+            of = f" level {place}" if len(names) > 1 else ""
+            ledger.columns.append(Column(f"(index{of})", None, "it has no name; name it to make it a column"))
+    return frame.reset_index(level=wanted) if wanted else frame
 
 
 def _of_pandas(frame: Any) -> Table:

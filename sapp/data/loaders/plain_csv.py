@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sapp.data.ledger import Kind, Ledger
+from sapp.data.ledger import Ledger
+from sapp.data.loaders.csv_marks import csv_marks
 from sapp.data.loaders.files import readable, require_file
 from sapp.data.loaders.limits import check_size
 from sapp.data.table import Table
@@ -38,15 +39,8 @@ def read_plain_csv(path: Path, ledger: Ledger) -> Table:
     require_file(path)
 
     def read() -> Table:
-        text = _text(path)
-        marks, first = ",", next((line for line in text.splitlines() if line), "")
-        if len(next(csv.reader([first]), [])) == 1:
-            for mark, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-                if first.count(mark) >= 2:
-                    ledger.say(Kind.READ, f"columns are separated by {word}, not commas: read as such")
-                    marks = mark
-                    break
-        rows = _rows(text, marks)
+        marks = csv_marks(path, ledger)
+        rows = _rows(_text(path), marks.cell)
         if not rows:
             raise ValueError("it is empty")
         names, *values = rows
@@ -54,7 +48,11 @@ def read_plain_csv(path: Path, ledger: Ledger) -> Table:
             if len(row) != len(names):
                 raise ValueError(f"row {number} has {len(row)} cells, the first line {len(names)}")
         places = {name: place for place, name in enumerate(names)}
-        return Table(names, len(values), lambda name: _column([row[places[name]] for row in values]), str(path))
+
+        def column(name: str) -> np.ndarray:
+            return _column([row[places[name]] for row in values], marks.decimal)
+
+        return Table(names, len(values), column, str(path))
 
     return readable(path, "csv", read, (OSError, ValueError, EOFError, zlib.error, csv.Error))
 
@@ -76,7 +74,7 @@ def _rows(text: str, mark: str) -> list[list[str]]:
     return [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True) if row]
 
 
-def _column(cells: Sequence[str]) -> np.ndarray:
+def _column(cells: Sequence[str], decimal: str = ".") -> np.ndarray:
     """Cells as whole numbers, flags, times, numbers or text: the first of these that all of them read as."""
     bare = [cell.strip() for cell in cells]
     known = [cell for cell in bare if cell not in _EMPTY]
@@ -88,6 +86,8 @@ def _column(cells: Sequence[str]) -> np.ndarray:
         return found if gaps else found.astype(bool)
     if (times := _times(bare)) is not None:
         return times
+    if decimal == ",":
+        bare, known = ([cell.replace(",", ".") for cell in part] for part in (bare, known))
     if all(_NUMBER.fullmatch(cell) for cell in known):
         return _numbers(bare)
     out = np.empty(len(cells), object)

@@ -88,7 +88,10 @@ def _steps(batch: Any, where: str) -> dict[str, list[Any]]:
             )
         (batch,) = policies.values()
     if not isinstance(batch, dict) or "rewards" not in batch or not isinstance(batch["rewards"], list):
-        raise SappError(f"{where}: is no batch of steps as RLlib writes them: it has no list of rewards")
+        raise SappError(
+            f"{where}: is no batch of steps as RLlib writes them: it has no list of rewards; steps one by one go into "
+            f"Parquet or CSV"
+        )
     rows = len(batch["rewards"])
     out: dict[str, list[Any]] = {}
     for name, value in batch.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from sapp.core.errors import SappError, one_line
 from sapp.data.ledger import Column, Kind, Ledger
+from sapp.data.loaders.csv_marks import csv_marks
 from sapp.data.loaders.files import provenance, readable, require_file, sha256
 from sapp.data.loaders.limits import check_compressed, check_parquet
 
@@ -190,18 +192,15 @@ def _read_csv(path: Path, ledger: Ledger) -> Any:
         import pyarrow.csv
 
         check_compressed(path)
+        marks = csv_marks(path, ledger)
+        numbers = pyarrow.csv.ConvertOptions(decimal_point=marks.decimal)
+        cells = pyarrow.csv.ParseOptions(delimiter=marks.cell)
         try:
-            found = pyarrow.csv.read_csv(path)
+            return pyarrow.csv.read_csv(path, parse_options=cells, convert_options=numbers)
         except pa.ArrowInvalid:
-            found = pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True))
+            cells.newlines_in_values = True
+            found = pyarrow.csv.read_csv(path, parse_options=cells, convert_options=numbers)
             ledger.say(Kind.READ, "some cells in quotes hold line breaks: read as such")
-        if len(found.column_names) == 1:
-            header = found.column_names[0]
-            for mark, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
-                if header.count(mark) >= 2:
-                    ledger.say(Kind.READ, f"columns are separated by {word}, not commas: read as such")
-                    options = pyarrow.csv.ParseOptions(delimiter=mark, newlines_in_values=True)
-                    return pyarrow.csv.read_csv(path, parse_options=options)
-        return found
+            return found
 
-    return readable(path, "csv", read, (pa.ArrowException, OSError, ValueError))
+    return readable(path, "csv", read, (pa.ArrowException, OSError, ValueError, EOFError, zlib.error))

@@ -51,8 +51,10 @@ def same(ours: Table, theirs: Table) -> None:
     for name in ours.names:
         one, other = ours.column(name), theirs.column(name)
         assert one.dtype == other.dtype, name
-        assert one.tolist() == pytest.approx(other.tolist(), rel=0, abs=0, nan_ok=True) if one.dtype.kind == "f" else (
-            str(one.tolist()) == str(other.tolist())
+        assert (
+            one.tolist() == pytest.approx(other.tolist(), rel=0, abs=0, nan_ok=True)
+            if one.dtype.kind == "f"
+            else (str(one.tolist()) == str(other.tolist()))
         ), name
 
 
@@ -87,7 +89,7 @@ def test_a_log_is_the_same_dataset_without_pyarrow(tmp_path: Path, monkeypatch: 
     [
         (b"", "file is empty"),
         (b"a,b\n1,2\n1,2,3\n", "row 1 has 3 cells, the first line 2"),
-        (b"a,b\n1,\xff\n", "cannot be read as csv"),
+        (b"a,b\n1,\xff\n", "its text is not UTF-8"),
         (b"a,a\n1,2\n", "column 'a' appears more than once"),
         (b'a,b\n1,"2\n', "cannot be read as csv"),
     ],
