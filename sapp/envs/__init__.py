@@ -22,6 +22,7 @@ __all__ = [
     "BatchEnvironment",
     "FrameEnvironment",
     "base_name",
+    "fitted",
     "make",
     "make_frames",
     "normalized_score",
@@ -77,6 +78,22 @@ def make(
 
         return Point()
     return GymnasiumBatch(_registered(name, recorded), max_episode_steps, pictures)
+
+
+def fitted(environment: BatchEnvironment, observation_size: int, mask_at: int | None) -> BatchEnvironment:
+    """An environment for data whose observations end in a mask: it appends the mask that it tells besides.
+
+    Args:
+        environment: to play.
+        observation_size: of the data.
+        mask_at: of the data, see ``sapp.data.Dataset``.
+    """
+    from sapp.envs.gymnasium_batch import GymnasiumBatch
+
+    own = environment.observation_size
+    if isinstance(environment, GymnasiumBatch) and mask_at == own == observation_size - environment.action_size:
+        environment.append_masks()
+    return environment
 
 
 def _registered(name: str, recorded: bool) -> str:

@@ -26,7 +26,10 @@ def compare(data: Dataset, environment: BatchEnvironment) -> list[str]:
         data: the logs.
         environment: that they are said to be from.
     """
+    from sapp.envs import fitted
+
     mine = data.observation_size, data.action_size, data.num_actions
+    environment = fitted(environment, data.observation_size, data.mask_at)
     theirs = environment.observation_size, environment.action_size, environment.num_actions
     if mine != theirs:
         raise SappError(

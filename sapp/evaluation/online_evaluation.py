@@ -76,7 +76,7 @@ class Evaluator:
         """For the members and problems of a run; ``given`` is played in place of the environments they name."""
         self._plan = plan
         self._given = given
-        self._environments: dict[tuple[str, str | None], BatchEnvironment] = {}
+        self._environments: dict[tuple[str, str | None, int | None], BatchEnvironment] = {}
         self._frame_envs: dict[str, FrameEnvironment] = {}
 
     def missing(self) -> list[Problem]:
@@ -138,14 +138,15 @@ class Evaluator:
 
     def environment(self, problem: Problem) -> BatchEnvironment:
         """The problem's environment, made on first use."""
-        from sapp.envs import make
+        from sapp.envs import fitted, make
 
         if self._given is not None:
-            return self._given
+            return fitted(self._given, problem.observation_size, problem.mask_at)
         assert problem.environment is not None
-        named = problem.environment, problem.physics
+        named = problem.environment, problem.physics, problem.mask_at
         if named not in self._environments:
-            self._environments[named] = make(problem.environment, physics=problem.physics, recorded=True)
+            made = make(problem.environment, physics=problem.physics, recorded=True)
+            self._environments[named] = fitted(made, problem.observation_size, problem.mask_at)
         return self._environments[named]
 
     def evaluate(

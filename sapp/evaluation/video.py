@@ -50,7 +50,7 @@ def record(
         physics: in env of the one the data names.
     """
     _prefer_egl()
-    from sapp.envs import make
+    from sapp.envs import fitted, make
 
     chosen = [run.member_index(member) for member in (range(len(run.members)) if members is None else members)]
     if isinstance(environment, str):
@@ -63,6 +63,7 @@ def record(
             raise SappError(f"{run.path}: no environment is known for {problem.name}; name one with --environment")
         own = physics or (problem.physics if environment in (None, problem.environment) else None)
         env = make(source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True)
+        env = fitted(env, problem.observation_size, problem.mask_at)
         with _painter(env) as draw:
             pictures = episode(env, partial(run.predict, member=index), draw, seed)
         if (run.path / FOLDER).is_symlink():

@@ -17,6 +17,7 @@ import numpy as np
 from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.extras import require
 from sapp.core.files import in_home
+from sapp.data.action_masks import KEY, honoured, place_in
 from sapp.data.dataset import Dataset
 from sapp.data.environment_names import register_robotics
 from sapp.data.frames import FrameDataset
@@ -26,7 +27,7 @@ from sapp.data.loaders.limits import open_hdf5
 from sapp.data.loaders.minari_frames import load_images, minari_columns
 from sapp.data.normalised_scores import recorded_references
 from sapp.data.registry import Format, Request
-from sapp.data.spaces import actions_of, flatten_rows, is_image, observation_size
+from sapp.data.spaces import Actions, actions_of, flatten_rows, is_image, observation_size
 
 OURS = "sapp"
 """Key of the metadata under which sapp says how a dataset that it wrote came about."""
@@ -103,6 +104,7 @@ def _joined(
         notes["reference_scores"] = references
     chosen: dict[str, Any] = {"name": Path(identity).name if Path(identity).is_absolute() else identity}
     chosen |= environment_of(metadata.get(OURS), getattr(stored.spec, "env_spec", None), notes)
+    chosen |= _masks(stored, episodes, np.concatenate([each[:-1] for each in observations]), actions, identity)
     if actions.num_actions is None:
         chosen |= {"action_low": actions.low, "action_high": actions.high}
     else:
@@ -120,6 +122,30 @@ def _joined(
         ledger=_account(stored, episodes, sum(len(each) - 1 for each in observations), observations[0].shape[1]),
         **{**chosen, **options},
     )
+
+
+def _masks(
+    stored: Any, episodes: Sequence[Any], observation: np.ndarray, actions: Actions, where: str
+) -> dict[str, Any]:
+    """Which actions were possible: a part of the observations, or recorded beside them; empty where nothing says so."""
+    taken = np.concatenate([actions.from_rows(each.actions, where) for each in episodes])
+    ours = stored.storage.metadata.get(OURS)
+    at = place_in(stored.observation_space, actions.num_actions)
+    if at is None and isinstance(ours, dict) and isinstance(ours.get("mask_at"), int):
+        at = ours["mask_at"]
+    if at is not None:
+        return {"mask_at": honoured(observation, taken, at, actions.num_actions)}
+    told = [each.infos.get(KEY) if isinstance(each.infos, Mapping) else None for each in episodes]
+    rows = [len(each.rewards) + 1 for each in episodes]
+    if actions.num_actions is None or not all(
+        mask is not None and np.shape(mask) == (count, actions.num_actions)
+        for mask, count in zip(told, rows, strict=True)
+    ):
+        return {}
+    before = np.concatenate([np.asarray(mask)[:-1] for mask in told])
+    if honoured(before, taken, 0, actions.num_actions) is None:
+        return {}
+    return {"action_mask": before, "next_action_mask": np.concatenate([np.asarray(mask)[1:] for mask in told])}
 
 
 def _account(stored: Any, episodes: Sequence[Any], rows: int, width: int) -> Ledger:
