@@ -32,8 +32,8 @@ def mask_of(values: ArrayLike, key: str, rows: int, count: int | None, where: st
     mask = np.asarray(values)
     if mask.shape != (rows, count) or mask.dtype.kind not in "biuf":
         raise SappError(
-            f"{where}: {key} is {mask.dtype} of shape {mask.shape}; give 0 or 1 for each of the {count} actions in each "
-            f"of the {rows} rows"
+            f"{where}: {key} is {mask.dtype} of shape {mask.shape}; give 0 or 1 for each of the {count} actions in "
+            f"each of the {rows} rows"
         )
     wrong = np.argwhere((mask != 0) & (mask != 1))
     if len(wrong):

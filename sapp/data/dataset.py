@@ -232,6 +232,15 @@ class Dataset(Episodes):
         """Width A of an action as a network takes it: its dimensions, or the number of actions (one-hot)."""
         return int(self.action.shape[1]) if self.num_actions is None else self.num_actions
 
+    @property
+    def play_limit(self) -> int:
+        """Steps after which a policy's episode is cut where its environment has no limit of its own.
+
+        That of the recording where it is known, else the length of the longest episode.
+        """
+        known = self.provenance.get("max_episode_steps")
+        return known if type(known) is int and known > 0 else int(self.episode_lengths.max())
+
     @cached_property
     def first(self) -> np.ndarray:
         """Whether a row is the first of its episode, bool [N]."""

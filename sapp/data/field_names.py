@@ -164,8 +164,8 @@ def missing_field(role: str, names: Sequence[str], where: str) -> SappError:
     hint = f" (did you mean {near!r}?)" if near else ""
     call = f"{role}_0, …" if role in VECTORS else role
     return SappError(
-        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (--map {role}=NAME); columns "
-        f"are {listed(names) or 'none'}"
+        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (columns={{{role!r}: 'NAME'}} or "
+        f"--map {role}=NAME); columns are {listed(names) or 'none'}"
     )
 
 

@@ -484,7 +484,7 @@ def _masked_actions(
             f"by action_labels in the order of the mask"
         )
     if number > width or (labels is not None and number != width):
-        raise SappError(f"{where}: action_mask has {width} values, but there are {number} actions; it needs one for each")
+        raise SappError(f"{where}: action_mask has {width} values for {number} actions; it needs one for each")
     return width
 
 

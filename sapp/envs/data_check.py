@@ -62,7 +62,7 @@ def stretched_to_own(data: Dataset | FrameDataset) -> Dataset:
         raise SappError(f"{data.name}: actions of games are discrete, so none can be stretched")
     if data.environment is None:
         raise SappError(f"{data.name}: --rescale-actions needs to know the environment; name it with --environment")
-    return stretched(data, make(data.environment, physics=data.physics))
+    return stretched(data, make(data.environment, physics=data.physics, usual_steps=data.play_limit))
 
 
 def _actions(data: Dataset, environment: BatchEnvironment) -> list[str]:

@@ -32,19 +32,23 @@ class GymnasiumBatch:
             copies are made (``copy.deepcopy``) as they are needed.
         max_episode_steps: the time limit, for environments without one.
         pictures: make environments that ``render`` can draw.
+        usual_steps: the time limit where nothing else says one.
     """
 
     physics = ""
 
-    def __init__(self, source: Source, max_episode_steps: int | None = None, pictures: bool = False) -> None:
+    def __init__(
+        self, source: Source, max_episode_steps: int | None = None, pictures: bool = False,
+        usual_steps: int | None = None,
+    ) -> None:  # fmt: skip
         self._source, self._pictures = source, pictures
         first = self._first(source)
         self._environments: list[Any] = [first]
         self.name = source if isinstance(source, str) else _name_of(first)
         self.identity: str | None = source if isinstance(source, str) else _identity_of(first)
-        limit = max_episode_steps or _limit(source, first)
+        limit = max_episode_steps or _limit(source, first) or usual_steps
         if not limit:
-            raise SappError(f"{self.name} has no time limit of its own: give max_episode_steps")
+            raise SappError(f"{self.name} has no time limit of its own: give max_episode_steps (--max-episode-steps)")
         self.max_episode_steps = int(limit)
         self._space = first.observation_space
         self.observation_size = observation_size(self._space, self.name)

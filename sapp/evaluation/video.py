@@ -60,9 +60,12 @@ def record(
         problem = run.plan.problems[run.plan.members[index].dataset]
         source = environment if environment is not None else problem.environment
         if source is None:
-            raise SappError(f"{run.path}: no environment is known for {problem.name}; name one with --environment")
+            raise SappError(f"{run.path}: no environment is known for {problem.name}; name one: --environment ID")
         own = physics or (problem.physics if environment in (None, problem.environment) else None)
-        env = make(source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True)
+        env = make(
+            source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True,
+            usual_steps=problem.play_limit,
+        )  # fmt: skip
         env = fitted(env, problem.observation_size, problem.mask_at)
         with _painter(env) as draw:
             pictures = episode(env, partial(run.predict, member=index), draw, seed)

@@ -19,7 +19,6 @@ from sapp.core.precision import Precision, check_precision
 from sapp.core.spec import Spec
 from sapp.networks.mlp import MLP, Linear
 
-
 IMPOSSIBLE = -1e9
 """The score of an action that the observation's mask rules out: no softmax, no greedy choice comes to it."""
 

@@ -50,6 +50,8 @@ class Problem:
     """Returns that count as 0 and as 100, where the data say so (Minari's metadata do)."""
     mask_at: int | None = None
     """Where in an observation the mask of the possible actions begins, where it holds one."""
+    play_limit: int | None = None
+    """Steps after which an episode is cut where the environment has no limit of its own."""
 
     @classmethod
     def of(cls, dataset: Dataset | FrameDataset, source: Any) -> Problem:
@@ -92,6 +94,7 @@ class Problem:
             ledger=dataset.provenance.get("ledger"),
             reference_scores=recorded_references(dataset.provenance),
             mask_at=dataset.mask_at,
+            play_limit=dataset.play_limit,
         )
 
     @property
@@ -161,7 +164,7 @@ class Problem:
         seen, possible = np.asarray(observation, np.float32), np.asarray(mask, np.float32)
         if possible.shape != (*seen.shape[:-1], self.action_size):
             raise SappError(
-                f"action_mask has shape {possible.shape}; give {self.action_size} values of 0 and 1 for each observation"
+                f"action_mask has shape {possible.shape}; give {self.action_size} values of 0 and 1 per observation"
             )
         return np.concatenate([seen[..., : self.mask_at], possible, seen[..., self.mask_at :]], axis=-1)
 
@@ -194,7 +197,8 @@ def _floats(values: np.ndarray | None) -> list[float] | None:
 def problem(content: Any, where: str) -> Problem:
     """A problem of config.json, whose parts fit each other."""
     found = decode(Problem, content, where)
-    least = {"observation_size": 1, "action_size": 1, "transitions": 0, "episodes": 0, "num_actions": 1}
+    least = {"transitions": 0, "episodes": 0}
+    least |= dict.fromkeys(("observation_size", "action_size", "num_actions", "play_limit"), 1)
     check_least(found, least, where)
     size = found.observation_size
     lengths = {"observation_offset": size, "observation_scale": size, "observation_mean": size, "observation_std": size,

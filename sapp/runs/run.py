@@ -16,7 +16,7 @@ from sapp.algorithms import Algorithm
 from sapp.algorithms.values import critic_values
 from sapp.core.backend_choice import unusable_backend
 from sapp.core.decode import check_fits
-from sapp.core.errors import SappError, one_line
+from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.files import write_text
 from sapp.networks import Policy
 from sapp.runs import checkpoint
@@ -48,6 +48,9 @@ class Run:
         self.path = Path(path)
         file = self.path / CONFIG
         if not file.is_file():
+            if not self.path.exists():
+                names = [each.name for each in self.path.parent.iterdir()] if self.path.parent.is_dir() else []
+                raise SappError(f"{self.path}: no such run folder{did_you_mean(self.path.name, names)}")
             raise SappError(f"{self.path}: not a run folder (it has no {CONFIG}){_cut_off(self.path)}")
         try:
             content = json.loads(file.read_text(encoding="utf-8"))

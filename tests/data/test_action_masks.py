@@ -93,7 +93,7 @@ def test_the_mask_after_a_step_is_the_next_row_s_or_the_logged_one() -> None:
     [
         ({"actions": np.full(200, 2)}, r"action 2 at row 0 is not possible by its action_mask \(200 such rows\)"),
         ({"action_masks": np.full((200, 3), 0.5)}, "action_mask is 0.5 at row 0, action 0; it must be 0 or 1"),
-        ({"action_masks": np.ones((200, 1))}, "action_mask has 1 values, but there are 2 actions"),
+        ({"action_masks": np.ones((200, 1))}, "action_mask has 1 values for 2 actions"),
         ({"actions": np.random.default_rng(0).uniform(-1, 1, (200, 1))}, "its actions are vectors"),
     ],
 )

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import numpy as np
 
 from sapp.core.errors import SappError, did_you_mean, one_line
-from sapp.core.extras import require
+from sapp.core.extras import install_line, require
 from sapp.core.files import in_home
 from sapp.data.action_masks import KEY, honoured, place_in
 from sapp.data.dataset import Dataset
@@ -203,7 +203,7 @@ def _download(minari: Any, identity: str) -> None:
     except Exception as error:  # no network, no such dataset, no huggingface_hub: each has errors of its own
         raise SappError(
             f"{identity}: no such Minari dataset on this machine{did_you_mean(identity, local)}; {have}; and it could "
-            f"not be downloaded ({one_line(error)}): where there is a network, pip install 'minari[hf]' and run: "
+            f"not be downloaded ({one_line(error)}): where there is a network, {install_line('minari')} and run: "
             f"minari download {identity}"
         ) from None
 
