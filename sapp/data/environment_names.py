@@ -21,11 +21,13 @@ def register_robotics(name: str) -> None:
     """Let gymnasium-robotics register its environments, if one of them is meant and it is installed."""
     import gymnasium
 
-    if name not in gymnasium.registry and name.startswith(ROBOTICS) and importlib.util.find_spec("gymnasium_robotics"):
+    if not name.startswith(ROBOTICS) or importlib.util.find_spec("gymnasium_robotics") is None:
+        return
+    if name not in gymnasium.registry:
         # it tells of a change of Adroit's rewards, on stderr, whatever is asked for
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             gymnasium.register_envs(importlib.import_module("gymnasium_robotics"))
-        _plain_joint_types()
+    _plain_joint_types()
 
 
 def _plain_joint_types() -> None:
@@ -34,13 +36,16 @@ def _plain_joint_types() -> None:
     They look for a NumPy number among MuJoCo's enums, which MuJoCo 4 finds equal to none: Fetch, the hands and the
     kitchen end in an assertion without a word.
     """
-    import mujoco
+    try:
+        import mujoco
 
+        utilities: Any = importlib.import_module("gymnasium_robotics.utils.mujoco_utils")
+    except ImportError:  # then making the environment says so
+        return
     if np.int32(mujoco.mjtJoint.mjJNT_HINGE) in (mujoco.mjtJoint.mjJNT_HINGE,):
         return
-    utilities = importlib.import_module("gymnasium_robotics.utils.mujoco_utils")
     plain = SimpleNamespace(**{name: int(value) for name, value in mujoco.mjtJoint.__members__.items()})
-    utilities.mujoco = _With(mujoco, mjtJoint=plain)  # type: ignore[attr-defined]
+    utilities.mujoco = _With(mujoco, mjtJoint=plain)
 
 
 class _With:
