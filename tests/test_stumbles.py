@@ -162,7 +162,7 @@ def test_a_limit_holds_for_environments_that_have_one(tmp_path: Path, capsys: py
 
 
 def test_a_policy_for_one_observation_is_told_that_it_gets_many() -> None:
-    with pytest.raises(SappError, match=r"shape \(\) for 3 observations of CartPole-v1, which takes \(3,\) \(one whole"):
+    with pytest.raises(SappError, match=r"shape \(\) for 3 observations of CartPole-v1, which takes \(3,\) \(one"):
         sapp.evaluate(lambda seen: 0, "CartPole-v1", episodes=3)
 
 

@@ -94,13 +94,30 @@ Pretrain = Annotated[
 RatioSteps = Annotated[int | None, typer.Option("--ratio-steps", help="Steps in which only the ratio learns [100000].")]
 
 
+def _steps(text: str | int) -> int:
+    return whole_number("--steps", str(text))
+
+
+def _completions(context: typer.Context, incomplete: str) -> list[str]:
+    """Algorithms where the first word is being typed; the shell completes the others as paths."""
+    if context.params.get("words"):
+        return []
+    return [name for name in (*ABOUT, *PAPER) if name.startswith(incomplete)]
+
+
 def train(
     context: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="ALGORITHM DATA...", show_default=False)] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ALGORITHM DATA...", show_default=False, autocompletion=_completions),
+    ] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = "1",
     steps: Annotated[
-        str, typer.Option("--steps", metavar="<int>", help="Gradient steps of the last phase, such as 200_000 or 1e5.")
-    ] = "1_000_000",
+        int,
+        typer.Option(
+            "--steps", parser=_steps, metavar="<int>", help="Gradient steps of the last phase, such as 200_000 or 1e5."
+        ),
+    ] = 1_000_000,
     weights: Annotated[
         str | None, typer.Option("--weights", help="How pessimism is spread over states; several joined by commas.")
     ] = None,
@@ -142,13 +159,12 @@ def train(
     if len(positional) < 2:
         raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium-v2")
     _check_order(positional)
-    last = whole_number("--steps", steps)
     own = dict(changes)
     if precision is not None:
         changes["precision"] = precision
     # what is wrong with the options is said before data are loaded or made, which can take minutes
     algorithms = sweep(_split(positional[0]), changes, None if weights is None else _split(weights))
-    phases = _protocol(algorithms, last, pretrain, ratio_steps)
+    phases = _protocol(algorithms, steps, pretrain, ratio_steps)
     which = parse_seeds(seeds)
     _check_out(out)
     hooks = hooks_of(log_to, keep_best, stop_early, push_to)
@@ -161,7 +177,7 @@ def train(
         algorithms,
         _sources(positional[1:], columns, environment, rescale_actions),
         seeds=which,
-        steps=last,
+        steps=steps,
         phases=phases,
         out=out,
         eval_every=eval_every,
