@@ -153,3 +153,60 @@ def test_a_stranger_s_file_imports_nothing(tmp_path: Path, monkeypatch: pytest.M
     finally:
         sys.modules.pop("foreign", None)
         gymnasium.registry.pop("Foreign-v0", None)
+
+
+def steps_of_noise(observation: int, action: int) -> dict[str, np.ndarray]:
+    """Forty steps in episodes of ten, every other one cut off."""
+    rng = np.random.default_rng(0)
+    rows = np.arange(40)
+    return {
+        "observations": rng.normal(size=(40, observation)).astype(np.float32),
+        "actions": rng.uniform(-1, 1, (40, action)).astype(np.float32),
+        "rewards": (rows % 20 == 9).astype(np.float32), "terminals": rows % 20 == 9, "timeouts": rows % 20 == 19,
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("long_training")
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_data_frame_is_trained_on_asked_and_judged(library: str, tmp_path: Path) -> None:
+    frames = pytest.importorskip(library)
+    arrays = steps_of_noise(2, 1)
+    frame = frames.DataFrame({
+        "episode_id": np.arange(40) // 10, "step": np.arange(40) % 10, "obs_0": arrays["observations"][:, 0],
+        "obs_1": arrays["observations"][:, 1], "action": np.arange(40) % 3, "reward": arrays["rewards"],
+        "terminated": arrays["terminals"],
+    })  # fmt: skip
+    run = sapp.train("discrete-cql", frame, steps=4, eval_every=0, out=tmp_path / "run", progress=False)
+    assert run.plan.problems[0].num_actions == 3
+    assert run.predict([0.5, -0.5]) in (0, 1, 2)
+    assert run.predict(frame[["obs_0", "obs_1"]].to_numpy()).shape == (40,)
+    assert np.isfinite(run.predict_value([0.5, -0.5], 1))
+    assert sapp.resume(run.path, progress=False).step == 4  # the frame's copy is in the run's folder
+
+
+@pytest.mark.usefixtures("long_training")
+@pytest.mark.parametrize("kind", ["ogbench", "antmaze"])
+def test_files_of_other_benchmarks_are_trained_on_by_the_command(kind: str, tmp_path: Path) -> None:
+    from sapp.cli.main import main
+
+    arrays = steps_of_noise(29, 8)
+    if kind == "ogbench":
+        file = tmp_path / "antmaze-medium-navigate-singletask-v0.npz"
+        ends = arrays.pop("timeouts") | arrays["terminals"]
+        masks = (~arrays["terminals"]).astype(np.float32)
+        np.savez(file, **arrays | {"terminals": ends, "masks": masks, "next_observations": arrays["observations"]})
+    else:
+        import h5py
+
+        file = tmp_path / "antmaze-medium-play-v2.hdf5"
+        with h5py.File(file, "w") as opened:
+            for key, value in arrays.items():
+                opened[key] = value
+            opened["infos/goal"] = np.zeros((40, 2))
+    words = ["--steps", "4", "--hidden", "8", "--batch-size", "8", "--out", str(tmp_path / "run"), "-q"]
+    assert main(["train", "iql", str(file), *words]) == 0
+    run = sapp.Run(tmp_path / "run")
+    assert (run.step, run.plan.problems[0].episodes) == (4, 4)
+    chosen = run.predict(arrays["observations"])
+    assert chosen.shape == (40, 8)
+    assert np.abs(chosen).max() <= 1

@@ -15,6 +15,7 @@ from sapp.algorithms.base import Algorithm, Metrics, check_no_weights, check_set
 from sapp.core.errors import SappError
 from sapp.core.pytrees import select
 from sapp.core.spec import Batch, Spec
+from sapp.networks.action_scores import IMPOSSIBLE
 from sapp.networks.categorical import CategoricalActor
 from sapp.networks.conv import DefaultScores
 from sapp.weights import StateWeights, Uniform
@@ -172,7 +173,7 @@ class DQN(ScoreLearner):
         loss = td + extra
         entropy = -jnp.mean(jnp.sum(jax.nn.softmax(values) * jax.nn.log_softmax(values), axis=-1))
         # near 0 a network tells no state from another: it has not begun to learn, or its units are dead
-        spread = jnp.mean(jnp.std(values, axis=0))
+        spread = jnp.mean(jnp.std(jnp.where(values > IMPOSSIBLE / 2, values, 0.0), axis=0))
         return loss, {"loss": loss, "critic/td": td, **metrics, "critic/value": jnp.mean(value),
                       "critic/spread": spread, "actor/entropy": entropy}  # fmt: skip
 

@@ -18,6 +18,7 @@ STYLE: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0), "pad_edge": False
 def add_command(app: typer.Typer) -> None:
     """Add ``algorithms`` to ``sapp``."""
     app.command(
+        short_help="List algorithms, state weights and hyper-parameters.",
         epilog="Example: sapp algorithms cql --weights occupancy",
         help="List algorithms and state weights, or the hyper-parameters of one algorithm: defaults and meanings.",
     )(algorithms)

@@ -30,10 +30,11 @@ Examples:
 
 def add_commands(data_app: typer.Typer) -> None:
     """Add ``make`` and ``list`` to ``sapp data``."""
-    data_app.command(name="make", help=_MAKE)(make)
+    data_app.command(name="make", help=_MAKE, short_help="Make a dataset of the benchmark on this machine.")(make)
     data_app.command(
         name="list",
         epilog="Example: sapp data list",
+        short_help="List the eighteen datasets: made or not, size, score.",
         help="List the eighteen datasets: which are made, their size and score, and what made them.",
     )(list_datasets)
 

@@ -96,7 +96,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no 
 
 def add_command(app: typer.Typer) -> None:
     """Add ``collect`` to ``sapp``."""
-    app.command(help=_COLLECT, context_settings=OPEN, options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...")(collect)
+    app.command(
+        help=_COLLECT, short_help="Make data: learn online, or play a given policy.", context_settings=OPEN,
+        options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...",
+    )(collect)  # fmt: skip
 
 
 _GIVEN, _DQN = ("epsilon", "temperature"), ("decay", "capacity", "update_period")

@@ -27,6 +27,7 @@ benchmark.add_commands(data_app)
 
 @data_app.command(
     epilog="Example: sapp data check plant.csv --columns plant.toml",
+    short_help="Say what is wrong with logs, and what loading does.",
     help="Say what is wrong with logs, and what is done about it when they are loaded; nothing is changed.",
 )
 def check(
@@ -71,13 +72,15 @@ def _against_environment(data: Dataset) -> tuple[list[str], bool]:
     from sapp.envs.data_check import compare
 
     try:
-        return compare(data, make(data.environment, physics=data.physics, recorded=True)), True
+        made = make(data.environment, physics=data.physics, recorded=True, usual_steps=data.play_limit)
+        return compare(data, made), True
     except SappError as error:
         return [str(error)], False
 
 
 @data_app.command(
     epilog="Example: sapp data show logs.csv --columns map.toml --plot logs.png",
+    short_help="Print what is in a dataset, and draw it.",
     help="Print what is in a dataset: episodes, returns, ranges; and draw it.",
 )
 def show(
@@ -114,6 +117,7 @@ def show(
 
 @data_app.command(
     epilog="Example: sapp data replay hopper_medium-v2.hdf5",
+    short_help="Replay a D4RL file: which simulator made it?",
     help="Replay every row of a D4RL file for one step: which simulator reproduces what it recorded?",
 )
 def replay(
@@ -139,6 +143,7 @@ def replay(
 
 @data_app.command(
     epilog="Example: sapp data convert logs.csv logs.npz --columns map.toml --environment Pendulum-v1",
+    short_help="Write any dataset as one .npz file.",
     help="Write any dataset as one .npz file, with names, bounds and environment set once and for all; "
     "a DQN-Replay folder becomes a folder whose frames are memory-mapped, for logs larger than memory.",
 )

@@ -13,6 +13,7 @@ from sapp.cli.options import Quiet
 def add_command(app: typer.Typer) -> None:
     """Add ``demo`` to ``sapp``."""
     app.command(
+        short_help="Show where state-aware pessimism helps and where it cannot.",
         epilog="Example: sapp demo --out runs/demo",
         help="Show where state-aware pessimism must help and where it cannot: exact solutions and networks that learn, "
         "each beside its control; then what the logs say a policy is worth, its ONNX file, and a figure. Under three "

@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 def add_command(app: typer.Typer) -> None:
     """Add ``evaluate`` to ``sapp``."""
     app.command(
+        short_help="Play a run's policies, or judge them from logs alone.",
         epilog="Example: sapp evaluate runs/first --episodes 100",
         help="Play the newest checkpoint of a run's members, all at once, and print returns and normalised scores; or, "
         "with --offline, estimate from logs alone what they are worth (exit code 3 where no estimate deserves trust).",
     )(evaluate)
 
 
-_PLAYED = ("episodes", "environment", "physics", "video")
+_PLAYED = ("episodes", "environment", "physics", "max_episode_steps", "video")
 _OFFLINE = ("fit_steps", "bags", "fit_hidden", "act", "checkpoints")
 
 
@@ -45,6 +46,9 @@ def evaluate(
     environment: Environment = None,
     physics: Annotated[
         str | None, typer.Option("--physics", help="d4rl or v4, for hopper, halfcheetah and walker2d.")
+    ] = None,
+    max_episode_steps: Annotated[
+        int | None, typer.Option("--max-episode-steps", help="Cut episodes there [the environment's own limit].")
     ] = None,
     offline: Annotated[bool, typer.Option("--offline", help="From logs alone; RUN may be a policy file, too.")] = False,
     data: OfflineData = None,
@@ -80,9 +84,13 @@ def evaluate(
     if video:
         from sapp.evaluation.video import record
 
-        for file in record(run, member, seed=seed, environment=environment, physics=physics):
+        for file in record(run, member, seed=seed, environment=environment, physics=physics,
+                           max_episode_steps=max_episode_steps):  # fmt: skip
             print(f"Video: {file}", file=sys.stderr)
-    found = play(run, episodes=episodes, seed=seed, members=member, environment=environment, physics=physics)
+    found = play(
+        run, episodes=episodes, seed=seed, members=member, environment=environment, physics=physics,
+        max_episode_steps=max_episode_steps,
+    )  # fmt: skip
     rows = [_measured(str(run.members[one.member]), one) for one in found]
     if json:
         print_json({"run": str(path), "step": run.step, "seed": seed, "members": rows})
@@ -143,10 +151,14 @@ def _measured(name: str, one: Evaluation) -> dict[str, Any]:
 
 
 def _score_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = new_table("member", "return", "95 % interval", "score", "95 % interval", "length", title=title)
-    table.caption = "intervals are over episodes (Student's up to 10, bootstrap beyond); score: 0 random, 100 expert"
+    scored = any(row.get("score") is not None for row in rows)
+    score = ("score", "95 % interval") if scored else ()
+    table = new_table("member", "return", "95 % interval", *score, "length", title=title)
+    table.caption = "intervals are over episodes (Student's up to 10, bootstrap beyond)"
+    table.caption += "; score: 0 random, 100 expert" if scored else ""
     for row in rows:
-        table.add_row(plain(row["member"]), *_cells(row, "return"), *_cells(row, "score"), f"{row['length']:.0f}")
+        cells = _cells(row, "score") if scored else ()
+        table.add_row(plain(row["member"]), *_cells(row, "return"), *cells, f"{row['length']:.0f}")
     return table
 
 

@@ -56,8 +56,10 @@ Examples:
 def add_commands(app: typer.Typer) -> None:
     """Add ``experiment`` and ``report`` to ``sapp``."""
     settings = {"help_option_names": ["-h", "--help"]}
-    app.command(name="experiment", help=_EXPERIMENT, context_settings=settings)(experiment)
-    app.command(name="report", help=_REPORT, context_settings=settings)(report)
+    short = "Run an experiment of the paper, always with the controls."
+    app.command(name="experiment", help=_EXPERIMENT, short_help=short, context_settings=settings)(experiment)
+    short = "Write one page of tables, learning curves and diagnostics."
+    app.command(name="report", help=_REPORT, short_help=short, context_settings=settings)(report)
 
 
 def experiment(

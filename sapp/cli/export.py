@@ -14,6 +14,7 @@ from sapp.cli.options import Force, Json
 def add_command(app: typer.Typer) -> None:
     """Add ``export`` to ``sapp``."""
     app.command(
+        short_help="Write a policy as ONNX, with its card.",
         epilog="Example: sapp export runs/first policy.onnx --member cql/plant/0",
         help="Write a policy as ONNX, checked against ours, and its card beside it (pip install 'sapp-rl[onnx]').",
     )(export)

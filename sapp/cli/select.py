@@ -37,6 +37,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 def add_command(app: typer.Typer) -> None:
     """Add ``select`` to ``sapp``."""
     app.command(
+        short_help="Rank policies by what logs say they are worth.",
         epilog="Example: sapp select runs/alphas runs/td3bc --checkpoints all",
         help="Rank the policies of runs by what logs say they are worth; say how sure that is, and what it may cost.",
     )(select)

@@ -14,6 +14,7 @@ from sapp.core.figures import check_figure
 
 theory_app = Commands(
     help="State-aware pessimism in finite MDPs: the paper's statements and its example.",
+    short_help="The paper's statements and its example in finite MDPs.",
     epilog="Example: sapp theory audit --mdps 50",
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -24,6 +25,7 @@ Plot = Annotated[Path | None, typer.Option("--plot", help="Also draw a figure (.
 
 @theory_app.command(
     epilog="Examples: sapp theory audit --plot audit.png;  sapp theory audit --replay ID (from the table)",
+    short_help="Check every statement of the paper on random MDPs.",
     help="Check every statement of the paper, as printed and repaired, on families of random MDPs.",
 )
 def audit(
@@ -63,6 +65,7 @@ def audit(
 
 @theory_app.command(
     epilog="Example: sapp theory chain --left 5 --right 95 --plot chain.png",
+    short_help="The paper's motivating chain, solved exactly.",
     help="The paper's motivating chain: occupancies, ratios, and pessimism with and without them.",
 )
 def chain(

@@ -28,6 +28,7 @@ from sapp.cli.options import (
     StopEarly,
     TimeLimit,
     split_options,
+    whole_number,
 )  # fmt: skip
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
@@ -78,7 +79,10 @@ Examples:
 
 def add_command(app: typer.Typer) -> None:
     """Add ``train`` to ``sapp``."""
-    app.command(context_settings=OPEN, help=_HELP, options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...")(train)
+    app.command(
+        context_settings=OPEN, help=_HELP, short_help="Train algorithms on datasets, all seeds at once.",
+        options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...",
+    )(train)  # fmt: skip
 
 
 CheckpointEvery = Annotated[
@@ -90,11 +94,30 @@ Pretrain = Annotated[
 RatioSteps = Annotated[int | None, typer.Option("--ratio-steps", help="Steps in which only the ratio learns [100000].")]
 
 
+def _steps(text: str | int) -> int:
+    return whole_number("--steps", str(text))
+
+
+def _completions(context: typer.Context, incomplete: str) -> list[str]:
+    """Algorithms where the first word is being typed; the shell completes the others as paths."""
+    if context.params.get("words"):
+        return []
+    return [name for name in (*ABOUT, *PAPER) if name.startswith(incomplete)]
+
+
 def train(
     context: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="ALGORITHM DATA...", show_default=False)] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="ALGORITHM DATA...", show_default=False, autocompletion=_completions),
+    ] = None,
     seeds: Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = "1",
-    steps: Annotated[int, typer.Option("--steps", help="Gradient steps of the last phase.")] = 1_000_000,
+    steps: Annotated[
+        int,
+        typer.Option(
+            "--steps", parser=_steps, metavar="<int>", help="Gradient steps of the last phase, such as 200_000 or 1e5."
+        ),
+    ] = 1_000_000,
     weights: Annotated[
         str | None, typer.Option("--weights", help="How pessimism is spread over states; several joined by commas.")
     ] = None,
@@ -135,6 +158,7 @@ def train(
     positional, changes = split_options(words or [])
     if len(positional) < 2:
         raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium-v2")
+    _check_order(positional)
     own = dict(changes)
     if precision is not None:
         changes["precision"] = precision
@@ -272,6 +296,14 @@ def _check_out(out: Path | None) -> None:
     check_place(out)
 
 
+def _check_order(positional: Sequence[str]) -> None:
+    """Say so where data come before the algorithm."""
+    first, second = positional[0], positional[1]
+    names = {*ABOUT, *PAPER}
+    if first not in names and Path(first).exists() and set(_split(second)) <= names:
+        raise SappError(f"the algorithm comes before the data: sapp train {second} {first}")
+
+
 def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
@@ -286,7 +318,7 @@ def _sources(words: Sequence[str], columns: list[str] | None, environment: str |
 
     given_columns(columns or None)  # what cannot be read in them, or played in, is said now
     if environment is not None:
-        make(environment)
+        make(environment, usual_steps=1)
 
     def loading(word: str) -> Callable[[], Any]:
         def read() -> Any:

@@ -13,6 +13,7 @@ from sapp.data.dataset import Dataset, concatenate
 from sapp.envs import is_frames, make
 from sapp.envs.base import BatchEnvironment
 from sapp.envs.collect import collect
+from sapp.envs.gymnasium_batch import GymnasiumBatch
 from sapp.envs.policies import ExploringPolicy, ScaledPolicy, StochasticPolicy, load_policy, uniform_policy
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def record(
     max_episode_steps: int | None = None,
     name: str | None = None,
     progress: Callable[[int], None] | None = None,
+    action_masks: bool = False,
 ) -> Dataset:
     """Play a policy and record what happens, as ``sapp.envs.collect.collect`` does.
 
@@ -51,10 +53,16 @@ def record(
         max_episode_steps: the time limit, for environments without one.
         name: of the dataset.
         progress: called with the number of transitions of the share under way.
+        action_masks: the environment tells which actions are possible (``info["action_mask"]``, as Taxi does): make it
+            part of the observations, so that learners and policies keep to it.
     """
     if isinstance(environment, str) and is_frames(environment):
         raise SappError(f"{environment} has images for observations; use sapp.collect.given.log_given")
     env = make(environment, max_episode_steps=max_episode_steps)
+    if action_masks:
+        if not isinstance(env, GymnasiumBatch):
+            raise SappError(f"{env.name} tells nothing of which actions are possible; leave action_masks out")
+        env.append_masks()
     chances = [float(epsilon)] if isinstance(epsilon, int | float) else [float(chance) for chance in epsilon]
     if not chances or not all(0 <= chance <= 1 for chance in chances):
         raise SappError(f"epsilon is {epsilon}; it must be a chance from 0 to 1, or several")

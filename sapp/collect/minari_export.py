@@ -47,7 +47,7 @@ def save_minari(dataset: Dataset, identity: str, *, description: str = "", root:
     target = check_identity(identity, base)
     if dataset.observation_offset is not None:
         raise SappError(f"{dataset.name}: its observations are standardised; write the data as they were logged")
-    ours = {key: getattr(dataset, key) for key in ("environment", "physics", "provenance")}
+    ours = {key: getattr(dataset, key) for key in ("environment", "physics", "provenance", "mask_at")}
     try:
         aside = FolderAside(target)
     except OSError as error:

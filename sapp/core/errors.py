@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
@@ -58,5 +59,11 @@ def printable(text: str) -> str:
 
 def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     """Return " (did you mean 'x'?)" for the nearest known word, or nothing."""
-    near = get_close_matches(word, list(known), n=1, cutoff=cutoff)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    spelled = {_letters(each): each for each in reversed(list(known))}
+    near = get_close_matches(_letters(word), list(spelled), n=1, cutoff=cutoff)
+    return f" (did you mean {spelled[near[0]]!r}?)" if near else ""
+
+
+def _letters(word: str) -> str:
+    """A word without what people spell differently: capitals and marks ("TD3+BC" is "td3bc")."""
+    return re.sub(r"[-_+ ]", "", word.lower())

@@ -25,6 +25,8 @@ class Spec(eqx.Module):
     """Largest minus smallest return of the dataset's episodes: what IQL scales rewards by."""
     frame: tuple[int, int, int] | None = eqx.field(static=True, default=None)
     """Frames of an observation, their height and width, where observations are stacks of frames rather than vectors."""
+    mask_at: int | None = eqx.field(static=True, default=None)
+    """Where in an observation the mask of the possible actions begins, where it holds one; see ``Dataset.mask_at``."""
 
     @classmethod
     def of_frames(cls, frame: Sequence[int], actions: int, return_span: float = 1.0) -> Spec:

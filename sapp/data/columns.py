@@ -37,6 +37,8 @@ class Columns:
         episode: numbers or text, the same on all rows of an episode.
         time: orders the rows of an episode; needs ``episode``.
         next_observation: like ``observation``; without it the next row's observation is taken.
+        action_mask: 0/1 for each discrete action, whether it was possible: one column per action, or one of lists.
+        next_action_mask: likewise after the step; without it the next row's mask is taken.
         log_prob: log-density (or log-probability) of the behaviour policy; becomes an extra.
         probability: of the action under the behaviour policy; its logarithm becomes the extra ``log_prob``.
         ignore: columns that mean nothing, whatever they are called.
@@ -70,6 +72,8 @@ class Columns:
     episode: str | None = None
     time: str | None = None
     next_observation: Sequence[str] | None = None
+    action_mask: Sequence[str] | None = None
+    next_action_mask: Sequence[str] | None = None
     log_prob: str | None = None
     probability: str | None = None
     ignore: Sequence[str] = ()

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError, printable
 from sapp.data import array_checks as checks
+from sapp.data.action_masks import check_mask
 from sapp.data.action_units import to_unit
 from sapp.data.episodes import Episodes, read_only
 from sapp.data.ledger import Ledger
@@ -53,6 +54,8 @@ class Dataset(Episodes):
         action_labels: what the discrete actions are called in the logs, in order, where they have names.
         observation_offset: float32 [O], where observations were rescaled: stored = (logged − offset)/scale.
         observation_scale: float32 [O], likewise; policies are applied to observations as they are logged, see ``raw``.
+        mask_at: where in an observation the mask begins that says which discrete actions are possible (``num_actions``
+            values of 0 and 1), None where there is none. Discrete learners and their policies keep to it.
 
     Examples:
         >>> import numpy as np
@@ -80,6 +83,7 @@ class Dataset(Episodes):
     action_labels: tuple[str, ...] | None = None
     observation_offset: np.ndarray | None = None
     observation_scale: np.ndarray | None = None
+    mask_at: int | None = None
 
     def __post_init__(self) -> None:
         where = self.name
@@ -90,6 +94,8 @@ class Dataset(Episodes):
         scales = checks.units(
             self.observation_offset, self.observation_scale, found.arrays["observation"].shape[1], where
         )
+        if self.mask_at is not None:
+            check_mask(found.arrays["observation"], found.arrays["action"], self.mask_at, found.num_actions, where)
         timeout = found.arrays["timeout"] & ~found.arrays["terminal"]
         timeout[-1] = not found.arrays["terminal"][-1]
         try:
@@ -117,7 +123,8 @@ class Dataset(Episodes):
         environment: str | None = None, physics: str | None = None, action_low: ArrayLike = -1.0,
         action_high: ArrayLike = 1.0, provenance: Mapping[str, Any] | None = None,
         extras: Mapping[str, ArrayLike] | None = None, source: str | None = None, num_actions: int | None = None,
-        action_labels: Sequence[str] | None = None, ledger: Ledger | None = None,
+        action_labels: Sequence[str] | None = None, ledger: Ledger | None = None, mask_at: int | None = None,
+        action_mask: ArrayLike | None = None, next_action_mask: ArrayLike | None = None,
     ) -> Dataset:  # fmt: skip
         """Build a dataset from arrays as real files have them.
 
@@ -153,6 +160,8 @@ class Dataset(Episodes):
             extras: see ``Dataset``; rows are dropped along with the rest.
             source: what error messages call the input (a path), ``name`` by default.
             ledger: account of what was done to the rows so far.
+            action_mask: [N, num_actions], which actions were possible; becomes part of the observation.
+            next_action_mask: [N, num_actions], likewise after the step, if recorded; else that of the next row.
 
         The others are those of ``Dataset``.
         """
@@ -174,6 +183,8 @@ class Dataset(Episodes):
         if holes is not None:
             steps.holes = steps.per_row("holes", holes)
         steps.find_timeouts(max_episode_steps, old_done, tolerance)
+        if action_mask is not None:
+            mask_at = steps.append_mask(action_mask, next_action_mask, found.num_actions)
         steps.finish(last_step)
         if ledger.entries or ledger.columns:
             notes["ledger"] = ledger.to_json()
@@ -188,6 +199,7 @@ class Dataset(Episodes):
             extras=steps.extras,
             num_actions=found.num_actions,
             action_labels=found.labels,
+            mask_at=mask_at,
         )
 
     def __len__(self) -> int:
@@ -219,6 +231,15 @@ class Dataset(Episodes):
     def action_size(self) -> int:
         """Width A of an action as a network takes it: its dimensions, or the number of actions (one-hot)."""
         return int(self.action.shape[1]) if self.num_actions is None else self.num_actions
+
+    @property
+    def play_limit(self) -> int:
+        """Steps after which a policy's episode is cut where its environment has no limit of its own.
+
+        That of the recording where it is known, else the length of the longest episode.
+        """
+        known = self.provenance.get("max_episode_steps")
+        return known if type(known) is int and known > 0 else int(self.episode_lengths.max())
 
     @cached_property
     def first(self) -> np.ndarray:
@@ -254,6 +275,8 @@ class Dataset(Episodes):
         if self.observation_offset is not None and self.observation_scale is not None:
             for value in (self.observation_offset, self.observation_scale):
                 digest.update(np.ascontiguousarray(value, "<f4").tobytes())
+        if self.mask_at is not None:
+            digest.update(f"mask_at {self.mask_at}".encode())
         return digest.hexdigest()
 
     def raw(self, observation: ArrayLike) -> np.ndarray:
@@ -281,6 +304,9 @@ class Dataset(Episodes):
         std = self.observation.std(axis=0, dtype=np.float64)
         offset = mean.astype(np.float32)
         scale = np.where(std > 1e-6 * np.maximum(1.0, np.abs(mean)), std, 1.0).astype(np.float32)
+        if self.mask_at is not None:
+            mask = slice(self.mask_at, self.mask_at + self.action_size)
+            offset[mask], scale[mask] = 0.0, 1.0
         return replace(
             self,
             observation=(self.observation - offset) / scale,
@@ -333,6 +359,7 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
             ("action width", head.action_size, other.action_size),
             ("number of discrete actions", head.num_actions, other.num_actions),
             ("action_labels", head.action_labels, other.action_labels),
+            ("mask_at", head.mask_at, other.mask_at),
             ("environment", head.environment, other.environment),
             ("physics", head.physics, other.physics),
             ("observation_offset", _listed(head.observation_offset), _listed(other.observation_offset)),

@@ -16,6 +16,13 @@ VECTORS: dict[str, tuple[str, ...]] = {
         "next_observation", "next_observations", "next_obs", "new_obs", "obs_next", "next_state", "next_states",
         "new_observation", "new_observations", "new_state", "new_states", "observation_next",
     ),
+    "action_mask": (
+        "action_mask", "action_masks", "legal_actions", "legal_action_mask", "legal_actions_mask", "valid_actions",
+        "valid_action_mask", "available_actions", "avail_actions", "infos/action_mask",
+    ),
+    "next_action_mask": (
+        "next_action_mask", "next_action_masks", "new_action_mask", "next_legal_actions", "next_available_actions",
+    ),
 }  # fmt: skip
 """Fields of several numbers: one column, or one per dimension with a number behind its name."""
 SCALARS: dict[str, tuple[str, ...]] = {
@@ -50,6 +57,8 @@ FIELD_DOCS = {
     "terminal": "terminal (the task ended)",
     "timeout": "timeout (the recording ended)",
     "time": "the order of rows",
+    "action_mask": "action_mask (which actions were possible)",
+    "next_action_mask": "next_action_mask (which actions were possible after the step)",
     "log_prob": "log-density of the behaviour policy",
     "probability": "probability of the action under the behaviour policy",
 }
@@ -149,8 +158,8 @@ def missing_field(role: str, names: Sequence[str], where: str) -> SappError:
     elif names and all(re.fullmatch(r"[+-]?[\d.]+", name.strip()) for name in names):
         hint = " (the first line holds numbers: are the names of the columns missing?)"
     return SappError(
-        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (--map {role}=NAME); columns "
-        f"are {listed(names) or 'none'}"
+        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (columns={{{role!r}: 'NAME'}} or "
+        f"--map {role}=NAME); columns are {listed(names) or 'none'}"
     )
 
 

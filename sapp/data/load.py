@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError, did_you_mean
+from sapp.core.files import in_home
 from sapp.data.dataset import Dataset
 from sapp.data.environment_names import typed_environment
 from sapp.data.frames import FrameDataset
@@ -72,6 +74,11 @@ def load(
     options = {key: value for key, value in every.items() if value is not None}
     if isinstance(source, (Dataset, FrameDataset)):
         return with_options(source, options)
+    if isinstance(source, str | Path):
+        text = str(source)
+        if "://" in text:
+            raise SappError(f"{text}: is an address; download the file first, and give its path")
+        source = str(in_home(text)) if text.startswith("~") else source
     request = Request(source, options)
     for kind in FORMATS:
         if FORMATS[kind].recognises(request):
@@ -108,6 +115,11 @@ def _unknown(request: Request) -> SappError:
     if request.path.is_dir():
         return SappError(f"{request.text}: is a directory without anything that can be loaded; {accepted}")
     if request.path.exists():
-        return SappError(f"{request.text}: unknown file ending {request.path.suffix!r}; {accepted}")
-    near = did_you_mean(request.text, [name for kind in FORMATS for name in FORMATS[kind].known])
+        frame = "what pandas or polars reads can be given as a data frame: sapp.load(pandas.read_...(...))"
+        return SappError(f"{request.text}: unknown file ending {request.path.suffix!r}; {frame}; or {accepted}")
+    known = [name for kind in FORMATS for name in FORMATS[kind].known]
+    folder = request.path.parent
+    if request.path.suffix and folder.is_dir():
+        known += [str(folder / each.name) if folder != Path() else each.name for each in folder.iterdir()]
+    near = did_you_mean(request.text, known)
     return SappError(f"{request.text}: no such file or dataset{near}; {accepted}")

@@ -98,6 +98,7 @@ def read_log(
         arrays["observation"], arrays["action"], arrays["reward"], log.terminals(last_step),
         next_observation=arrays.get("next_observation"), timeout=arrays.get("timeout"), episode=arrays.get("episode"),
         holes=log.holes,
+        action_mask=arrays.get("action_mask"), next_action_mask=arrays.get("next_action_mask"),
         old_done=log.old_done, last_step=last_step, extras=log.extras, provenance=found,
         source=table.where + log.moved, num_actions=log.num_actions, action_labels=log.labels, ledger=ledger,
         **bounds, **{key: value for key, value in options.items() if value is not None},
@@ -109,7 +110,8 @@ def read_log(
 def _scaled(data: Dataset, mapping: Columns) -> Dataset:
     """Standardised, where the mapping or the data ask for it; the ledger says why."""
     scale = mapping.scale or "auto"
-    why = needs_scaling(data.observation) if scale == "auto" else "the column mapping asks for it"
+    features = data.observation if data.mask_at is None else data.observation[:, : data.mask_at]
+    why = needs_scaling(features) if scale == "auto" else "the column mapping asks for it"
     if scale == "none" or why is None:
         return data
     ledger = Ledger.of(data)
@@ -154,6 +156,12 @@ class _Log:
             uses[name] = f"action ({actions.read_as})"
         if mapping.next_observation:
             arrays["next_observation"] = _features(table, mapping, "next_observation", uses, ledger)
+        number = actions.number
+        for key in ("action_mask", "next_action_mask"):
+            if names := named(getattr(mapping, key)):
+                arrays[key] = vector(table, names)
+                number = _masked_actions(actions.number, actions.labels, mapping, arrays[key].shape[1], table.where)
+                uses |= dict.fromkeys(names, FIELD_DOCS[key])
         arrays["reward"] = table.numbers(str(mapping.reward))
         for key in ("terminal", "done", "timeout"):
             name = getattr(mapping, key)
@@ -171,7 +179,7 @@ class _Log:
             if (name := getattr(mapping, key)) is not None:
                 uses[name] = f"{uses[name]} and {FIELD_DOCS.get(key, key)}" if name in uses else FIELD_DOCS.get(key, key)
         rows = np.arange(table.rows)
-        log = cls(table, mapping, ledger, arrays, actions.labels, actions.number, rows, uses)
+        log = cls(table, mapping, ledger, arrays, actions.labels, number, rows, uses)
         log._check_lengths()
         log._read_densities()
         return log
@@ -568,6 +576,22 @@ def _features(table: Table, mapping: Columns, role: str, uses: dict[str, str], l
             ledger.say(Kind.READ, f"column {name!r} became {len(labels)} features of 0 and 1: {', '.join(labels[:10])}")
         at += parts[-1].shape[1]
     return np.concatenate(parts, axis=1)
+
+
+def _masked_actions(
+    number: int | None, labels: Sequence[str] | None, mapping: Columns, width: int, where: str
+) -> int | None:
+    """How many actions there are, where a mask has a value for each: more than occur, perhaps."""
+    if number is None:
+        return None
+    if labels is not None and mapping.action_labels is None:
+        raise SappError(
+            f"{where}: action_mask has a value for each of {width} actions, but actions are words: say which is which, "
+            f"by action_labels in the order of the mask"
+        )
+    if number > width or (labels is not None and number != width):
+        raise SappError(f"{where}: action_mask has {width} values for {number} actions; it needs one for each")
+    return width
 
 
 def _missing(values: np.ndarray) -> np.ndarray:

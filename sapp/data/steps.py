@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sapp.core.errors import SappError
+from sapp.data.action_masks import mask_of
 from sapp.data.ledger import Kind, Ledger, refuse_loss, reward_share
 
 LAST_STEP = ("drop", "end")
@@ -109,6 +110,32 @@ class Steps:
                 f"give each episode its own id, or leave the episode column out"
             )
         return last
+
+    def append_mask(self, mask: ArrayLike, following: ArrayLike | None, count: int | None) -> int:
+        """Make the masks of the possible actions part of the observations; where in them they begin.
+
+        Args:
+            mask: [N, count], possible before each step.
+            following: [N, count], after it; else the next row's, and after a time-out all count as possible.
+            count: discrete actions.
+        """
+        mask = mask_of(mask, "action_mask", len(self.arrays["reward"]), count, self.where)
+        seen, at = self.arrays["observation"], self.arrays["observation"].shape[1]
+        self.arrays["observation"] = np.concatenate([seen, mask], axis=1)
+        if "next_observation" not in self.arrays:  # then the next row's observation is, mask and all
+            return at
+        if following is None:
+            cut = self.arrays["timeout"]
+            after = np.concatenate([mask[1:], mask[-1:]])
+            after[cut | self.arrays["terminal"]] = 1.0
+            if cut.any():
+                self.ledger.say(
+                    Kind.READ, f"what is possible after the {cut.sum()} time-outs is not known: every action counts"
+                )
+        else:
+            after = mask_of(following, "next_action_mask", len(mask), count, self.where)
+        self.arrays["next_observation"] = np.concatenate([self.arrays["next_observation"], after], axis=1)
+        return at
 
     def finish(self, last_step: str | None) -> None:
         """Settle the last rows of unfinished episodes, and find every row's successor.

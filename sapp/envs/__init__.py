@@ -22,6 +22,7 @@ __all__ = [
     "BatchEnvironment",
     "FrameEnvironment",
     "base_name",
+    "fitted",
     "make",
     "make_frames",
     "normalized_score",
@@ -39,6 +40,7 @@ def make(
     *,
     recorded: bool = False,
     pictures: bool = False,
+    usual_steps: int | None = None,
 ) -> BatchEnvironment:
     """Makes an environment.
 
@@ -52,13 +54,14 @@ def make(
         max_episode_steps: the time limit, for Gymnasium environments without one.
         recorded: the name is from a file (a dataset's or a run's): no module is imported because of it.
         pictures: whether the environment is going to be drawn.
+        usual_steps: the time limit where neither ``max_episode_steps`` nor the environment says one.
     """
     from sapp.envs.gymnasium_batch import GymnasiumBatch
 
     if not isinstance(source, str):
         if physics:
             raise SappError("physics is for hopper, halfcheetah and walker2d by name; leave it out")
-        return GymnasiumBatch(source, max_episode_steps)
+        return GymnasiumBatch(source, max_episode_steps, usual_steps=usual_steps)
     from sapp.envs.locomotion import TASKS, Locomotion
 
     name = source
@@ -76,7 +79,23 @@ def make(
         from sapp.envs.point import Point
 
         return Point()
-    return GymnasiumBatch(_registered(name, recorded), max_episode_steps, pictures)
+    return GymnasiumBatch(_registered(name, recorded), max_episode_steps, pictures, usual_steps)
+
+
+def fitted(environment: BatchEnvironment, observation_size: int, mask_at: int | None) -> BatchEnvironment:
+    """An environment for data whose observations end in a mask: it appends the mask that it tells besides.
+
+    Args:
+        environment: to play.
+        observation_size: of the data.
+        mask_at: of the data, see ``sapp.data.Dataset``.
+    """
+    from sapp.envs.gymnasium_batch import GymnasiumBatch
+
+    own = environment.observation_size
+    if isinstance(environment, GymnasiumBatch) and mask_at == own == observation_size - environment.action_size:
+        environment.append_masks()
+    return environment
 
 
 def _registered(name: str, recorded: bool) -> str:

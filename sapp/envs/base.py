@@ -70,6 +70,12 @@ class BatchEnvironment(Protocol):
         ...
 
 
+def mask_place(environment: BatchEnvironment) -> int | None:
+    """``mask_at`` of an environment; only Gymnasium's have one."""
+    found: int | None = getattr(environment, "mask_at", None)
+    return found
+
+
 def cores() -> int:
     """Cores that this process may use."""
     available = getattr(os, "sched_getaffinity", None)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.envs.base import BatchEnvironment, check_seed
+from sapp.data.action_masks import honoured
+from sapp.envs.base import BatchEnvironment, check_seed, mask_place
 from sapp.envs.policies import StochasticPolicy
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ def collect(
         extras={} if np.isnan(arrays["log_prob"]).any() else {"log_prob": arrays["log_prob"]},
         num_actions=environment.num_actions,
         action_labels=environment.action_labels,
+        mask_at=honoured(
+            arrays["observation"], arrays["action"], mask_place(environment), environment.num_actions
+        ),
     )
 
 

@@ -22,8 +22,16 @@ _ENOUGH = 20
 
 
 def compare(data: Dataset, environment: BatchEnvironment) -> list[str]:
-    """What does not fit between logs and environment, a sentence each; what cannot be right raises ``SappError``."""
+    """What does not fit between logs and environment, a sentence each; what cannot be right raises ``SappError``.
+
+    Args:
+        data: the logs.
+        environment: that they are said to be from.
+    """
+    from sapp.envs import fitted
+
     mine = data.observation_size, data.action_size, data.num_actions
+    environment = fitted(environment, data.observation_size, data.mask_at)
     theirs = environment.observation_size, environment.action_size, environment.num_actions
     if mine != theirs:
         raise SappError(
@@ -52,7 +60,7 @@ def stretched_to_own(data: Dataset | FrameDataset) -> Dataset:
         raise SappError(f"{data.name}: actions of games are discrete, so none can be stretched")
     if data.environment is None:
         raise SappError(f"{data.name}: --rescale-actions needs to know the environment; name it with --environment")
-    return stretched(data, make(data.environment, physics=data.physics))
+    return stretched(data, make(data.environment, physics=data.physics, usual_steps=data.play_limit))
 
 
 def _actions(data: Dataset, environment: BatchEnvironment) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.extras import install_line
+from sapp.data.action_masks import KEY, mask_of, place_in
 from sapp.data.spaces import actions_of, observation_size
 from sapp.envs.base import Actions, Array, BoolArray, IntArray, check_action, check_discrete, check_seed, generator
 
@@ -32,19 +33,23 @@ class GymnasiumBatch:
             copies are made (``copy.deepcopy``) as they are needed.
         max_episode_steps: the time limit, for environments without one.
         pictures: make environments that ``render`` can draw.
+        usual_steps: the time limit where nothing else says one.
     """
 
     physics = ""
 
-    def __init__(self, source: Source, max_episode_steps: int | None = None, pictures: bool = False) -> None:
+    def __init__(
+        self, source: Source, max_episode_steps: int | None = None, pictures: bool = False,
+        usual_steps: int | None = None,
+    ) -> None:  # fmt: skip
         self._source, self._pictures = source, pictures
         first = self._first(source)
         self._environments: list[Any] = [first]
         self.name = source if isinstance(source, str) else _name_of(first)
         self.identity: str | None = source if isinstance(source, str) else _identity_of(first)
-        limit = max_episode_steps or _limit(source, first)
+        limit = max_episode_steps or _limit(source, first) or usual_steps
         if not limit:
-            raise SappError(f"{self.name} has no time limit of its own: give max_episode_steps")
+            raise SappError(f"{self.name} has no time limit of its own: give max_episode_steps (--max-episode-steps)")
         self.max_episode_steps = int(limit)
         self._space = first.observation_space
         self.observation_size = observation_size(self._space, self.name)
@@ -55,9 +60,27 @@ class GymnasiumBatch:
             self.action_low, self.action_high = self._actions.low, self._actions.high
         else:
             self.action_low, self.action_high = np.zeros(1, np.float32), np.full(1, self.num_actions - 1, np.float32)
+        self.mask_at = place_in(self._space, self.num_actions)
+        self._appends_mask = False
         self._observation = np.zeros((0, self.observation_size))
         self.truncated = np.zeros(0, bool)
         self._seed = 0
+
+    def append_masks(self) -> None:
+        """From now on observations end in the mask that ``reset`` and ``step`` give besides, as Taxi's do."""
+        if self.num_actions is None or self.mask_at is not None:
+            raise SappError(f"{self.name}: no mask of the actions can be added to its observations")
+        _, told = self._environments[0].reset(seed=0)
+        self._mask(told)
+        self.mask_at = self.observation_size
+        self.observation_size += self.num_actions
+        self._appends_mask = True
+
+    def _mask(self, told: Any) -> np.ndarray:
+        """The mask among what an environment tells besides."""
+        if KEY not in told:
+            raise SappError(f"{self.name}: it does not say which actions are possible ({KEY!r} in what step returns)")
+        return mask_of(np.asarray(told[KEY]).reshape(1, -1), KEY, 1, self.num_actions, self.name)[0]
 
     def _first(self, source: Source) -> Any:
         from gymnasium import Env
@@ -86,10 +109,11 @@ class GymnasiumBatch:
                 "that makes one instead, as in env=lambda: MyEnv()"
             ) from None
 
-    def _flat(self, observation: Any) -> Any:
+    def _flat(self, observation: Any, told: Any) -> Any:
         from gymnasium import spaces
 
-        return spaces.flatten(self._space, observation)
+        flat = spaces.flatten(self._space, observation)
+        return np.concatenate([flat, self._mask(told)]) if self._appends_mask else flat
 
     @property
     def observation_bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -114,7 +138,7 @@ class GymnasiumBatch:
         """Starts new episodes in some rows; see `BatchEnvironment.restart`."""
         for row, number in zip(rows.tolist(), episode.tolist(), strict=True):
             start = int(generator(self._seed, number).integers(2**31))
-            self._observation[row] = self._flat(self._environments[row].reset(seed=start)[0])
+            self._observation[row] = self._flat(*self._environments[row].reset(seed=start))
         self.truncated[rows] = False
         return self._observation[rows]
 
@@ -130,8 +154,8 @@ class GymnasiumBatch:
             chosen = check_discrete(np.asarray(action)[rows], len(rows), self.num_actions, self.name)
         for one, row in zip(chosen, rows.tolist(), strict=True):
             taken = self._actions.to_environment(one)
-            observation, gain, terminated, truncated, _ = self._environments[row].step(taken)
-            self._observation[row], reward[row], terminal[row] = self._flat(observation), gain, terminated
+            observation, gain, terminated, truncated, told = self._environments[row].step(taken)
+            self._observation[row], reward[row], terminal[row] = self._flat(observation, told), gain, terminated
             self.truncated[row] = truncated and not terminated
         return self._observation.copy(), reward, terminal
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sapp.core.errors import SappError
 from sapp.data.action_units import from_unit
 from sapp.data.loaders.limits import check_npz, open_hdf5
-from sapp.envs.base import Actions, Array, BatchEnvironment
+from sapp.envs.base import Actions, Array, BatchEnvironment, mask_place
 from sapp.envs.blas import one_blas_thread
 
 Float = npt.NDArray[np.float32]
@@ -54,12 +54,24 @@ class UniformPolicy:
 
 @dataclass(frozen=True)
 class UniformDiscretePolicy:
-    """Every discrete action with the same probability."""
+    """Every discrete action with the same probability; where observations hold a mask, every possible one.
+
+    Attributes:
+        num_actions: how many there are.
+        mask_at: where the mask begins, see ``sapp.data.Dataset``.
+    """
 
     num_actions: int
+    mask_at: int | None = None
 
     def sample(self, observation: Array, rng: np.random.Generator) -> tuple[Actions, Float]:
         """Draws uniform actions; see `StochasticPolicy.sample`."""
+        if self.mask_at is not None:
+            possible = np.asarray(observation)[:, self.mask_at : self.mask_at + self.num_actions] > 0.5
+            possible |= ~possible.any(axis=1, keepdims=True)
+            keys = np.where(possible, rng.random(possible.shape), -1.0)
+            chances = -np.log(possible.sum(axis=1))
+            return keys.argmax(axis=1).astype(np.int32), chances.astype(np.float32)
         drawn = rng.integers(self.num_actions, size=len(observation), dtype=np.int32)
         return drawn, np.full(len(drawn), -math.log(self.num_actions), np.float32)
 
@@ -95,7 +107,7 @@ class ExploringPolicy:
 def uniform_policy(environment: BatchEnvironment) -> UniformPolicy | UniformDiscretePolicy:
     """Uniform actions of an environment, whichever kind they are."""
     if environment.num_actions is not None:
-        return UniformDiscretePolicy(environment.num_actions)
+        return UniformDiscretePolicy(environment.num_actions, mask_place(environment))
     return UniformPolicy(environment.action_low, environment.action_high)
 
 

@@ -73,11 +73,17 @@ def _act(actors: Policy, problem: Problem, observation: np.ndarray) -> np.ndarra
 class Evaluator:
     """Keeps the environments between evaluations."""
 
-    def __init__(self, plan: Plan, given: BatchEnvironment | None = None) -> None:
-        """For the members and problems of a run; ``given`` is played in place of the environments they name."""
+    def __init__(self, plan: Plan, given: BatchEnvironment | None = None, limit: int | None = None) -> None:
+        """For the members and problems of a run.
+
+        Args:
+            plan: of the run.
+            given: is played in place of the environments that the problems name.
+            limit: cut episodes of vectors there, in place of the environments' own limits.
+        """
         self._plan = plan
-        self._given = given
-        self._environments: dict[tuple[str, str | None], BatchEnvironment] = {}
+        self._given, self._limit = given, limit
+        self._environments: dict[tuple[str, str | None, int | None, int | None], BatchEnvironment] = {}
         self._frame_envs: dict[str, FrameEnvironment] = {}
 
     def missing(self) -> list[Problem]:
@@ -123,7 +129,7 @@ class Evaluator:
         if kinds[0] != kinds[1]:
             raise SappError(
                 f"{problem.name}: has {kinds[0]}, environment {problem.environment!r} has {kinds[1]}; name the "
-                "environment it is from, or evaluate never (eval_every 0)"
+                "environment it is from, or train without evaluations (eval_every 0)"
             )
 
     def _check_frames(self, problem: Problem) -> None:
@@ -148,14 +154,18 @@ class Evaluator:
 
     def environment(self, problem: Problem) -> BatchEnvironment:
         """The problem's environment, made on first use."""
-        from sapp.envs import make
+        from sapp.envs import fitted, make
 
         if self._given is not None:
-            return self._given
+            return fitted(self._given, problem.observation_size, problem.mask_at)
         assert problem.environment is not None
-        named = problem.environment, problem.physics
+        named = problem.environment, problem.physics, problem.mask_at, problem.play_limit
         if named not in self._environments:
-            self._environments[named] = make(problem.environment, physics=problem.physics, recorded=True)
+            made = make(
+                problem.environment, physics=problem.physics, recorded=True, usual_steps=problem.play_limit
+            )
+            made.max_episode_steps = self._limit or made.max_episode_steps
+            self._environments[named] = fitted(made, problem.observation_size, problem.mask_at)
         return self._environments[named]
 
     def evaluate(
@@ -240,12 +250,13 @@ def play(
         environment: in place of the one the data names: a name, an environment, or a function that makes one; see
             ``sapp.envs.make``.
         physics: in place of the one the data names.
-        max_episode_steps: the time limit, for environments without one.
+        max_episode_steps: cut episodes there (default: at the environment's own limit, else as the data were recorded).
     """
     plan = run.plan
     chosen = {run.member_index(member) for member in members} if members is not None else set(range(len(plan.members)))
     used = {plan.members[index].dataset for index in chosen}
-    given = _given(environment, physics, max_episode_steps)
+    longest = max((plan.problems[number].play_limit or 0 for number in used), default=0)
+    given = _given(environment, physics, max_episode_steps, longest or None)
     if isinstance(environment, str):
         environment = typed_environment(environment)
     named = environment if environment is None or isinstance(environment, str) else given and given.name
@@ -259,12 +270,15 @@ def play(
         for number, problem in enumerate(plan.problems)
     )
     if missing := [problems[number].name for number in sorted(used) if problems[number].environment is None]:
-        raise SappError(f"{run.path}: no environment is known for {missing[0]}; name one with --environment")
+        raise SappError(
+            f"{run.path}: no environment is known for {missing[0]}; give one: --environment ID, or in Python "
+            "run.evaluate(env)"
+        )
     _, learners = run.restore()
     if not learners:
         raise SappError(f"{run.path}: no checkpoint yet; train or resume the run first")
     limit = max_episode_steps or plan.eval_max_steps
-    evaluator = Evaluator(replace(plan, problems=problems, eval_max_steps=limit), given)
+    evaluator = Evaluator(replace(plan, problems=problems, eval_max_steps=limit), given, max_episode_steps)
     evaluator.check()
     for number in sorted(used):
         evaluator.say_units(problems[number])
@@ -272,10 +286,12 @@ def play(
     return evaluator.evaluate(policies, episodes, seed, chosen)
 
 
-def _given(environment: Source | None, physics: str | None, limit: int | None) -> BatchEnvironment | None:
+def _given(
+    environment: Source | None, physics: str | None, limit: int | None, usual: int | None
+) -> BatchEnvironment | None:
     """An environment that is not in the data: an object, or a Gymnasium id that needs a time limit."""
     from sapp.envs import is_frames, make
 
     if environment is None or (isinstance(environment, str) and (limit is None or is_frames(environment))):
         return None
-    return make(environment, physics=physics, max_episode_steps=limit)
+    return make(environment, physics=physics, max_episode_steps=limit, usual_steps=usual)

@@ -94,9 +94,11 @@ def _play(
         action = np.asarray(act(np.asarray(observation, np.float32).reshape(*shape, -1)))
         wanted = shape if environment.num_actions is not None else (*shape, environment.action_size)
         if action.shape != wanted:
+            mine, theirs = (action.shape[1:], wanted[1:]) if members == 1 else (action.shape, wanted)
+            kind = "" if environment.num_actions is None else " (one whole number for each observation)"
             raise SappError(
-                f"the policy gave actions of shape {action.shape} for {environment.name}, which takes "
-                f"{wanted}: was it trained on another environment?"
+                f"the policy gave actions of shape {mine} for {episodes} observations of {environment.name}, which "
+                f"takes {theirs}{kind}: was it made for another environment?"
             )
         observation, reward, terminal = environment.step(action.reshape(count, *wanted[2:]), active)
         returns[active] += reward[active]

@@ -52,7 +52,8 @@ class Run(folders.Run):
             seed: of the start states.
             members: names or indices (default: all).
             physics: "d4rl" or "v4", for hopper, halfcheetah and walker2d.
-            max_episode_steps: the time limit, for environments without one.
+            max_episode_steps: cut episodes there (default: at the environment's own limit, else as the data were
+                recorded).
         """
         return play(
             self, episodes=episodes, seed=seed, members=members, environment=env, physics=physics,

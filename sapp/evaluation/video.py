@@ -50,7 +50,7 @@ def record(
         physics: in place of the one the data names.
     """
     _prefer_egl()
-    from sapp.envs import make
+    from sapp.envs import fitted, make
 
     chosen = [run.member_index(member) for member in (range(len(run.members)) if members is None else members)]
     if isinstance(environment, str):
@@ -60,9 +60,13 @@ def record(
         problem = run.plan.problems[run.plan.members[index].dataset]
         source = environment if environment is not None else problem.environment
         if source is None:
-            raise SappError(f"{run.path}: no environment is known for {problem.name}; name one with --environment")
+            raise SappError(f"{run.path}: no environment is known for {problem.name}; name one: --environment ID")
         own = physics or (problem.physics if environment in (None, problem.environment) else None)
-        env = make(source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True)
+        env = make(
+            source, physics=own, max_episode_steps=max_episode_steps, recorded=True, pictures=True,
+            usual_steps=problem.play_limit,
+        )  # fmt: skip
+        env = fitted(env, problem.observation_size, problem.mask_at)
         with _painter(env) as draw:
             pictures = episode(env, partial(run.predict, member=index), draw, seed)
         if (run.path / FOLDER).is_symlink():

@@ -38,6 +38,7 @@ def card_of(problem: Problem, facts: dict[str, Any], check: dict[str, Any], file
             "name": "observation",
             "type": "float32" if problem.frame is None else "uint8",
             "shape": ["batch", *(problem.frame or [problem.observation_size])],
+            "mask_at": problem.mask_at,
         },
         "output": {
             "name": "action",
@@ -95,6 +96,9 @@ def markdown(card: dict[str, Any]) -> str:
         lines += [f"The action is in the units of the logs, within {bounds}."]
     if card["preprocessing"]["observation_offset"] is not None:
         lines += ["", "Observations enter as they are logged; scaling is inside the file."]
+    if (at := entering["mask_at"]) is not None:
+        last = at + int(output["high"][0])
+        lines += ["", f"Values {at} to {last} of an observation are 0 or 1 for each action: whether it is possible."]
     lines += ["", "## What it is worth", ""]
     value = card["value"]
     if value is None:

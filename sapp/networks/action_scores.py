@@ -19,6 +19,9 @@ from sapp.core.precision import Precision, check_precision
 from sapp.core.spec import Spec
 from sapp.networks.mlp import MLP, Linear
 
+IMPOSSIBLE = -1e9
+"""The score of an action that the observation's mask rules out: no softmax, no greedy choice comes to it."""
+
 
 def split_heads(output: Array, heads: int) -> Array:
     """Outputs [B, n·K] as [B, n, K]."""
@@ -42,17 +45,27 @@ class Scores(eqx.Module):
 
 
 class Standardised(eqx.Module):
-    """A multilayer perceptron behind (s − mean)/std; the statistics are data, they take no gradient."""
+    """A multilayer perceptron behind (s − mean)/std; the statistics are data, they take no gradient.
+
+    From ``mask_at`` on, an observation may hold one number per action, 0 where it is not possible: such actions score
+    ``IMPOSSIBLE``. Where it rules out all, nothing is known of them, and none is ruled out.
+    """
 
     network: MLP
     mean: Array
     std: Array
     heads: int = eqx.field(static=True, default=1)
+    mask_at: int | None = eqx.field(static=True, default=None)
 
     def many(self, state: Array) -> Array:
         """Every head's scores [B, n, K] of states [B, S]."""
         mean, std = jax.lax.stop_gradient((self.mean, self.std))
-        return split_heads(self.network((state - mean) / std), self.heads)
+        scores = split_heads(self.network((state - mean) / std), self.heads)
+        if self.mask_at is None:
+            return scores
+        possible = state[..., self.mask_at : self.mask_at + scores.shape[-2]] > 0.5
+        nothing = jnp.max(possible.astype(jnp.float32), axis=-1, keepdims=True) < 0.5
+        return jnp.where((possible | nothing)[..., None], scores, IMPOSSIBLE)
 
     def __call__(self, state: Array) -> Array:
         """Scores [B, n]: the mean over heads."""
@@ -88,4 +101,4 @@ class MLPScores(eqx.Module):
         if spec.frame is not None:
             raise SappError("MLPScores: the observations are frames; use network=ConvScores()")
         mlp = MLP(key, spec.observation_size, self.hidden, spec.action_size * heads, self.precision)
-        return Standardised(mlp, spec.observation_mean, spec.observation_std, heads)
+        return Standardised(mlp, spec.observation_mean, spec.observation_std, heads, spec.mask_at)

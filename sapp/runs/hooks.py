@@ -162,6 +162,11 @@ class Hooks:
             return None
 
 
+def several(hooks: Hook | Sequence[Hook]) -> tuple[Hook, ...]:
+    """One hook or several as a tuple."""
+    return tuple(hooks) if isinstance(hooks, list | tuple) else (hooks,)  # type: ignore[arg-type]
+
+
 def check_hooks(hooks: Sequence[Hook], plan: Plan) -> None:
     """Refuse what is no hook, and a plan that one of them cannot work with."""
     for hook in hooks:

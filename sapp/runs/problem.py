@@ -48,6 +48,10 @@ class Problem:
     """What became of the columns and rows of the logs, see ``sapp.data.ledger.Ledger``."""
     reference_scores: list[float] | None = None
     """Returns that count as 0 and as 100, where the data say so (Minari's metadata do)."""
+    mask_at: int | None = None
+    """Where in an observation the mask of the possible actions begins, where it holds one."""
+    play_limit: int | None = None
+    """Steps after which an episode is cut where the environment has no limit of its own."""
 
     @classmethod
     def of(cls, dataset: Dataset | FrameDataset, source: Any) -> Problem:
@@ -89,6 +93,8 @@ class Problem:
             observation_std=_floats(dataset.observation_std * dataset.raw_scale),
             ledger=dataset.provenance.get("ledger"),
             reference_scores=recorded_references(dataset.provenance),
+            mask_at=dataset.mask_at,
+            play_limit=dataset.play_limit,
         )
 
     @property
@@ -101,7 +107,8 @@ class Problem:
         if self.frame is not None:
             return Spec.of_frames(self.frame, self.action_size)
         zeros = jnp.zeros(self.observation_size)
-        return Spec(self.observation_size, self.action_size, zeros, jnp.ones_like(zeros), self.discrete)
+        ones = jnp.ones_like(zeros)
+        return Spec(self.observation_size, self.action_size, zeros, ones, self.discrete, mask_at=self.mask_at)
 
     def scores(self, returns: np.ndarray) -> np.ndarray | None:
         """Returns on the scale of 0 to 100, where reference returns are known."""
@@ -120,8 +127,13 @@ class Problem:
         offset = np.asarray(self.observation_offset, np.float32)
         return np.asarray((observation - offset) / np.asarray(self.observation_scale, np.float32), np.float32)
 
-    def batch(self, observation: np.ndarray) -> np.ndarray:
-        """One observation or many as a batch, refused where they are not this problem's."""
+    def batch(self, observation: np.ndarray, mask: np.ndarray | None = None) -> np.ndarray:
+        """One observation or many as a batch, refused where they are not this problem's.
+
+        ``mask`` says which actions are possible, where that is part of an observation and not in it already.
+        """
+        if mask is not None:
+            observation = self._masked(observation, mask)
         if self.frame is not None:
             stacks = np.asarray(observation)
             if stacks.dtype != np.uint8 or stacks.ndim not in (3, 4) or list(stacks.shape[-3:]) != self.frame:
@@ -130,12 +142,31 @@ class Problem:
                     f"{tuple(self.frame)}"
                 )
             return stacks.reshape(-1, *self.frame)
-        batch = np.atleast_2d(np.asarray(observation, np.float32))
-        if batch.ndim != 2 or batch.shape[1] != self.observation_size:
+        try:
+            batch = np.atleast_2d(np.asarray(observation, np.float32))
+        except (TypeError, ValueError):
             raise SappError(
-                f"observation has shape {np.shape(observation)}; {self.name} has {self.observation_size} values"
+                f"observation is no array of numbers; {self.name} has vectors of {self.observation_size} values: "
+                "flatten parts as gymnasium.spaces.flatten(env.observation_space, observation) does"
+            ) from None
+        if batch.ndim != 2 or batch.shape[1] != self.observation_size:
+            mask = "" if self.mask_at is None else f", {self.num_actions} of them say which actions are possible: give "
+            hint = f"{mask}action_mask" if mask else ""
+            raise SappError(
+                f"observation has shape {np.shape(observation)}; {self.name} has {self.observation_size} values{hint}"
             )
         return batch
+
+    def _masked(self, observation: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        """Observations with the mask where the data have it."""
+        if self.mask_at is None:
+            raise SappError(f"{self.name} says nothing of which actions are possible: leave action_mask out")
+        seen, possible = np.asarray(observation, np.float32), np.asarray(mask, np.float32)
+        if possible.shape != (*seen.shape[:-1], self.action_size):
+            raise SappError(
+                f"action_mask has shape {possible.shape}; give {self.action_size} values of 0 and 1 per observation"
+            )
+        return np.concatenate([seen[..., : self.mask_at], possible, seen[..., self.mask_at :]], axis=-1)
 
     def from_units(self, action: np.ndarray, count: int) -> np.ndarray:
         """``count`` actions in the data's units as networks take them; see ``to_units``."""
@@ -166,7 +197,8 @@ def _floats(values: np.ndarray | None) -> list[float] | None:
 def problem(content: Any, where: str) -> Problem:
     """A problem of config.json, whose parts fit each other."""
     found = decode(Problem, content, where)
-    least = {"observation_size": 1, "action_size": 1, "transitions": 0, "episodes": 0, "num_actions": 1}
+    least = {"transitions": 0, "episodes": 0}
+    least |= dict.fromkeys(("observation_size", "action_size", "num_actions", "play_limit"), 1)
     check_least(found, least, where)
     size = found.observation_size
     lengths = {"observation_offset": size, "observation_scale": size, "observation_mean": size, "observation_std": size,
@@ -189,6 +221,8 @@ def problem(content: Any, where: str) -> Problem:
         raise SappError(f"{where}: 'observation_scale' must be above 0")
     if (found.observation_offset is None) != (found.observation_scale is None):
         raise SappError(f"{where}: 'observation_offset' and 'observation_scale' belong together")
+    if found.mask_at is not None and not (found.discrete and 0 <= found.mask_at <= size - found.action_size):
+        raise SappError(f"{where}: 'mask_at' is {found.mask_at}: no mask of the actions can begin there")
     if found.reference_scores is not None and found.reference_scores[0] == found.reference_scores[1]:
         raise SappError(f"{where}: 'reference_scores' are equal")
     texts = (found.name, found.environment or "", found.physics or "", *(found.action_labels or ()))

@@ -16,7 +16,7 @@ from sapp.algorithms import Algorithm
 from sapp.algorithms.values import critic_values
 from sapp.core.backend_choice import unusable_backend
 from sapp.core.decode import check_fits
-from sapp.core.errors import SappError, one_line
+from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.files import write_text
 from sapp.networks import Policy
 from sapp.runs import checkpoint
@@ -48,6 +48,9 @@ class Run:
         self.path = Path(path)
         file = self.path / CONFIG
         if not file.is_file():
+            if not self.path.exists():
+                names = [each.name for each in self.path.parent.iterdir()] if self.path.parent.is_dir() else []
+                raise SappError(f"{self.path}: no such run folder{did_you_mean(self.path.name, names)}")
             raise SappError(f"{self.path}: not a run folder (it has no {CONFIG}){_cut_off(self.path)}")
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
@@ -205,22 +208,31 @@ class Run:
             raise SappError(f"{self.path}: no member {member}; it has {len(self.members)}")
         return member % len(self.members)
 
-    def predict(self, observation: np.ndarray, member: int | str | MemberId = 0) -> np.ndarray:
+    def predict(
+        self, observation: np.ndarray, member: int | str | MemberId = 0, action_mask: np.ndarray | None = None
+    ) -> np.ndarray:
         """Deterministic action(s) as they were logged, for one observation [O] or many [B, O] as they were logged.
 
         A dataset's ``observation`` may be standardised (``sapp.load`` with a column mapping); ``data.raw`` undoes it.
 
         Where observations are stacks of frames: uint8 [stack, H, W], or [B, stack, H, W].
+
+        Args:
+            observation: one or many.
+            member: name or index.
+            action_mask: which actions are possible, 0 or 1 for each [n] or [B, n], where the data have such masks
+                (``Dataset.mask_at``) and the observation is given without.
         """
         index = self.member_index(member)
         problem = self.plan.problems[self.plan.members[index].dataset]
-        batch = problem.batch(observation)
+        batch = problem.batch(observation, action_mask)
         actions = problem.to_units(np.asarray(_mode(self.actors[index], problem.to_network(batch))))
         return actions if np.ndim(observation) == batch.ndim else actions[0]
 
     def predict_value(
-        self, observation: np.ndarray, action: np.ndarray, member: int | str | MemberId = 0
-    ) -> np.ndarray:
+        self, observation: np.ndarray, action: np.ndarray, member: int | str | MemberId = 0,
+        action_mask: np.ndarray | None = None,
+    ) -> np.ndarray:  # fmt: skip
         """What the newest critics think action(s) are worth: Q(s,a), the least of the ensemble.
 
         Pessimistic algorithms value unlogged actions low on purpose: this is what they learned, not an estimate of what
@@ -230,10 +242,11 @@ class Run:
             observation: one or many, as ``predict`` takes them.
             action: one for each observation, in the data's units: [A] or [B, A]; numbers of discrete actions.
             member: name or index.
+            action_mask: as ``predict`` takes it; what it rules out is worth -1e9.
         """
         index = self.member_index(member)
         problem = self.plan.problems[self.plan.members[index].dataset]
-        batch = problem.batch(observation)
+        batch = problem.batch(observation, action_mask)
         actions = problem.from_units(action, len(batch))
         seen = jnp.asarray(problem.to_network(batch))
         values = np.asarray(critic_values(*self._learned[index], seen, jnp.asarray(actions)))

@@ -116,13 +116,18 @@ class DeviceData(eqx.Module):
 
 def spec_of(dataset: Dataset) -> Spec:
     """What a learner is told about a dataset."""
+    mean, std = dataset.observation_mean.copy(), np.maximum(dataset.observation_std, 1e-3)
+    if dataset.mask_at is not None:  # a mask stays as it is: an action that was always possible may not be elsewhere
+        mask = slice(dataset.mask_at, dataset.mask_at + dataset.action_size)
+        mean[mask], std[mask] = 0.0, 1.0
     return Spec(
         observation_size=dataset.observation.shape[1],
         action_size=dataset.action_size,
         discrete=dataset.discrete,
-        observation_mean=jnp.asarray(dataset.observation_mean, jnp.float32),
-        observation_std=jnp.asarray(np.maximum(dataset.observation_std, 1e-3), jnp.float32),
+        observation_mean=jnp.asarray(mean, jnp.float32),
+        observation_std=jnp.asarray(std, jnp.float32),
         return_span=jnp.float32(np.ptp(dataset.episode_returns)),
+        mask_at=dataset.mask_at,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -9,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 from sapp.algorithms import Algorithm
+from sapp.algorithms import config as configuration
 from sapp.algorithms.registry import preset
 from sapp.core.errors import SappError
 from sapp.core.precision import resolved
@@ -29,7 +32,7 @@ from sapp.training.population import STRIDE
 from sapp.training.upload import AnyDataset
 
 AlgorithmLike = Algorithm | str | Callable[[str], Algorithm | None]
-Algorithms = AlgorithmLike | Mapping[str, AlgorithmLike]
+Algorithms = AlgorithmLike | Mapping[str, AlgorithmLike] | Sequence[AlgorithmLike]
 DataLike = AnyDataset | str | Path | Callable[[], AnyDataset]
 """A function loads its data when it is called: after everything else that was asked has been looked at."""
 Chosen = Callable[[MemberId], bool]
@@ -43,10 +46,14 @@ def planned(
     eval_max_steps: int | None, log_every: int, checkpoint_every: int | None, keep: int,
 ) -> tuple[Plan, list[AnyDataset]]:  # fmt: skip
     """The plan of a new run and its datasets; the arguments are those of ``sapp.train``."""
+    whole_numbers(
+        steps=steps, eval_every=eval_every, eval_episodes=eval_episodes, eval_seed=eval_seed, log_every=log_every,
+        eval_max_steps=eval_max_steps, checkpoint_every=checkpoint_every, keep=keep,
+    )  # fmt: skip
     at_least(1, steps=steps, eval_episodes=eval_episodes, log_every=log_every, keep=keep)
     at_least(1, **({} if eval_max_steps is None else {"eval_max_steps": eval_max_steps}))
     at_least(0, eval_every=eval_every or 0, checkpoint_every=checkpoint_every or 0, eval_seed=eval_seed)
-    named = dict(algorithms) if isinstance(algorithms, Mapping) else {_name(algorithms): algorithms}
+    named = _by_name(algorithms)
     sources = list(data) if isinstance(data, Sequence) and not isinstance(data, str) else [data]
     which = _seeds(seeds)
     if not named or not sources:
@@ -119,6 +126,13 @@ def stem(plan: Plan) -> str:
     return f"{algorithms}-{plan.problems[0].name if count == 1 else f'{count}-datasets'}".replace("/", "-")
 
 
+def whole_numbers(**numbers: object) -> None:
+    """Refuse numbers that are not whole, by name; None is left open."""
+    for name, value in numbers.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | np.integer)):
+            raise SappError(f"{name} is {value!r}: it must be a whole number, such as 100_000")
+
+
 def at_least(least: float, **numbers: float) -> None:
     """Refuse numbers that are smaller, by name."""
     for name, value in numbers.items():
@@ -155,6 +169,7 @@ def _members(
     if len({(each.name, datasets[each.dataset].name, each.seed) for each in members}) != len(members):
         raise SappError("two datasets have the same name: rename one (Dataset.name) so that members' names differ")
     for member in members:
+        _check_values(member)
         _check_batch_size(member)
         _check_actions(member, datasets[member.dataset])
     return members
@@ -181,6 +196,14 @@ def _preparation(members: Sequence[Member]) -> int:
             "of a run take equal steps: train them in runs of their own, or set equal behaviour_steps"
         )
     return most
+
+
+def _check_values(member: Member) -> None:
+    """Refuse hyper-parameters that a run's config.json could not hold: of another type than theirs."""
+    try:
+        configuration.build(json.loads(json.dumps(configuration.describe(member.algorithm))))
+    except SappError as error:
+        raise SappError(str(error).removeprefix("config.json: ")) from None
 
 
 def _check_batch_size(member: Member) -> None:
@@ -217,6 +240,18 @@ def _check_network(member: Member, dataset: AnyDataset) -> None:
     """Refuse a network for vectors on frames, or one for larger frames, before a folder is made for the run."""
     if isinstance(dataset, FrameDataset):
         jax.eval_shape(lambda key: member.algorithm.init(key, frame_spec(dataset)), jax.random.PRNGKey(0))
+
+
+def _by_name(algorithms: Algorithms) -> dict[str, AlgorithmLike]:
+    """Algorithms by what their members are called."""
+    if isinstance(algorithms, Mapping):
+        return dict(algorithms)
+    if not isinstance(algorithms, list | tuple):
+        return {_name(algorithms): algorithms}
+    names = [_name(each) for each in algorithms]
+    if len(set(names)) != len(names):
+        raise SappError(f"algorithms {', '.join(names)}: give a dictionary, so that each has a name of its own")
+    return dict(zip(names, algorithms, strict=True))
 
 
 def _name(algorithm: AlgorithmLike) -> str:

@@ -15,7 +15,7 @@ from sapp.data.loaders.frame_files import save_frames
 from sapp.evaluation.run_evaluation import Run
 from sapp.runs import run as folders
 from sapp.runs.folders import DATA, claimed, locked
-from sapp.runs.hooks import Hook, check_hooks
+from sapp.runs.hooks import Hook, check_hooks, several
 from sapp.runs.learners import Learner
 from sapp.runs.phases import Phase
 from sapp.runs.plan import Plan, check_settings
@@ -48,14 +48,14 @@ def train(
     stream: bool | None = None,
     time_limit: float | None = None,
     progress: bool = True,
-    hooks: Sequence[Hook] = (),
+    hooks: Hook | Sequence[Hook] = (),
 ) -> Run:
     """Train algorithms × datasets × seeds as one population and return the run.
 
     Args:
-        algorithm: one algorithm, or several by name; the name of a preset ("sa-cql") stands for it. Where a function is
-            given it is called with the dataset's name (that is how presets choose b0 and b1) and may answer None: not
-            on this dataset.
+        algorithm: one algorithm, or several in a list or by name; the name of a preset ("sa-cql") stands for it. Where
+            a function is given it is called with the dataset's name (that is how presets choose b0 and b1) and may
+            answer None: not on this dataset.
         data: datasets of vectors or of frames, what ``sapp.load`` takes, or functions that load, called after all else
             that was asked has been looked at.
         seeds: how many (0, 1, …) or which.
@@ -91,7 +91,7 @@ def train(
         >>> len(run.members), run.predict(data.observation[0], "lr=0.01/point-behaviour/1").shape
         (4, (2,))
     """
-    session = Session(progress, stream, _deadline(time_limit), tuple(hooks))
+    session = Session(progress, stream, _deadline(time_limit), several(hooks))
     plan, datasets = planned(
         algorithm, data, seeds=seeds, steps=steps, phases=phases, only=only, eval_every=eval_every,
         eval_episodes=eval_episodes, eval_seed=eval_seed, eval_max_steps=eval_max_steps, log_every=log_every,
@@ -101,7 +101,7 @@ def train(
         raise SappError("stream leaves frames on the host, and no dataset is of frames; leave it out")
     source = start_from if isinstance(start_from, folders.Run) or start_from is None else Run(start_from)
     forked = None if source is None else fork(plan, source, [spec(dataset) for dataset in datasets])
-    check_hooks(hooks, plan)
+    check_hooks(session.hooks, plan)
     with claimed(out, stem(plan)) as folder:
         run = _begin(folder, plan, datasets, forked, copy_data)
         with opened(run, datasets, session) as loop:
@@ -137,7 +137,7 @@ def resume(
     stream: bool | None = None,
     time_limit: float | None = None,
     progress: bool = True,
-    hooks: Sequence[Hook] = (),
+    hooks: Hook | Sequence[Hook] = (),
 ) -> Run:
     """Continue a run from its newest checkpoint, or from step 0 if it has none; the bits are those of one straight run.
 
@@ -152,7 +152,7 @@ def resume(
         >>> sapp.resume("resumed", progress=False).step  # finished already: nothing is trained
         4
     """
-    session = Session(progress, stream, _deadline(time_limit), tuple(hooks))
+    session = Session(progress, stream, _deadline(time_limit), several(hooks))
     run = Run(path)
     if data is not None and len(data) != len(run.plan.problems):
         raise SappError(f"{path}: the run has {len(run.plan.problems)} datasets, {len(data)} were given")

@@ -130,7 +130,9 @@ def test_every_command_takes_a_file() -> None:
 
 
 def test_a_shell_completes_commands_and_options() -> None:
-    for typed, expected in (("sapp tra", "train"), ("sapp train --save-c", "--save-config")):
+    for typed, expected in (
+        ("sapp tra", "train"), ("sapp train --save-c", "--save-config"), ("sapp train discrete-c", "discrete-cql"),
+    ):
         words = {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1), "_SAPP_COMPLETE": "complete_bash"}
         code = "import sys; from sapp.cli.main import main; sys.exit(main([]))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | words)

@@ -9,7 +9,7 @@ import pytest
 
 from sapp.collect.minari_export import save_minari
 from sapp.core.errors import SappError
-from sapp.data import Dataset, load
+from sapp.data import Dataset, Ledger, load
 from sapp.envs import make
 from sapp.envs.collect import collect
 from sapp.envs.policies import uniform_policy
@@ -35,6 +35,8 @@ def test_what_is_written_comes_back(name: str) -> None:
     found = load("minari:own/logs-v0")
     for key in ("observation", "action", "reward", "next_observation", "terminal", "timeout"):
         np.testing.assert_array_equal(getattr(found, key), getattr(data, key), err_msg=key)
+    np.testing.assert_array_equal(found.extras["log_prob"], data.extras["log_prob"])
+    assert "infos/log_prob as log-density of the behaviour policy" in str(Ledger.of(found).text())
     for key in ("environment", "physics", "num_actions"):
         assert getattr(found, key) == getattr(data, key)
     assert found.action_low.tolist() == data.action_low.tolist()

@@ -65,8 +65,8 @@ def load_mapping(
         value = table.column(name)
         if value.ndim and len(value) != rows and name not in mapping.ignore:
             raise SappError(
-                f"{source}: unknown array {name!r}, it does not have the {rows} rows of observation; rename it or "
-                f"leave it out (ignore = [{name!r}])"
+                f"{source}: array {name!r} has {len(value)} rows but observation has {rows}; correct it, or leave it "
+                f"out (ignore = [{name!r}])"
             )
         if value.dtype.kind in "biuf" and (resembles(name) is None or mapping.names_all):
             extras[name] = EXTRAS.get(name, name)
@@ -105,7 +105,7 @@ def load_npz(
             f"{path}: {_META!r} in the file is not what save_npz writes; it is damaged, get it again"
         ) from None
     chosen |= {key: arrays[key] for key in ("action_low", "action_high")} | given(options)
-    chosen |= {key: meta[key] for key in ("num_actions", "action_labels") if key in meta}
+    chosen |= {key: meta[key] for key in ("num_actions", "action_labels", "mask_at") if key in meta}
     units: dict[str, Any] = {key: arrays[key] for key in _UNITS if key in arrays}
     limit = chosen.pop("max_episode_steps", None)
     extras = {key.removeprefix(_PREFIX): value for key, value in arrays.items() if key.startswith(_PREFIX)}
@@ -146,6 +146,7 @@ def save_npz(dataset: Dataset, path: str | Path, *, compress: bool = False) -> P
     meta = {key: getattr(dataset, key) for key in ("name", "environment", "physics", "provenance")}
     if dataset.discrete:
         meta |= {"num_actions": dataset.num_actions, "action_labels": dataset.action_labels}
+        meta |= {} if dataset.mask_at is None else {"mask_at": dataset.mask_at}
     arrays: dict[str, Any] = {key: getattr(dataset, key) for key in (*ARRAYS, "action_low", "action_high")}
     arrays |= {key: getattr(dataset, key) for key in _UNITS if getattr(dataset, key) is not None}
     arrays |= {_PREFIX + key: value for key, value in dataset.extras.items()}

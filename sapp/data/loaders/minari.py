@@ -15,10 +15,12 @@ from urllib.request import urlopen
 import numpy as np
 
 from sapp.core.errors import SappError, did_you_mean, one_line
-from sapp.core.extras import require
+from sapp.core.extras import install_line, require
 from sapp.core.files import in_home
+from sapp.data.action_masks import KEY, honoured, place_in
 from sapp.data.dataset import Dataset
 from sapp.data.environment_names import register_robotics
+from sapp.data.field_names import FIELD_DOCS
 from sapp.data.frames import FrameDataset
 from sapp.data.ledger import Kind, Ledger, positions
 from sapp.data.loaders.files import Options, given
@@ -103,13 +105,19 @@ def _joined(
         notes["reference_scores"] = references
     chosen: dict[str, Any] = {"name": Path(identity).name if Path(identity).is_absolute() else identity}
     chosen |= environment_of(metadata.get(OURS), getattr(stored.spec, "env_spec", None), notes)
+    taken = np.concatenate([actions.from_rows(each.actions, identity) for each in episodes])
+    masks = _masks(stored, episodes, np.concatenate([each[:-1] for each in observations]), taken, actions.num_actions)
+    density = _densities(episodes)
+    used = {KEY: FIELD_DOCS[KEY]} if KEY in masks else {}
+    used |= {"log_prob": FIELD_DOCS["log_prob"]} if density else {}
+    chosen |= masks
     if actions.num_actions is None:
         chosen |= {"action_low": actions.low, "action_high": actions.high}
     else:
         chosen |= {"num_actions": actions.num_actions, "action_labels": actions.labels}
     return Dataset.from_arrays(
         np.concatenate([each[:-1] for each in observations]),
-        np.concatenate([actions.from_rows(each.actions, identity) for each in episodes]),
+        taken,
         np.concatenate([np.asarray(each.rewards) for each in episodes]),
         np.concatenate([np.asarray(each.terminations) for each in episodes]),
         next_observation=np.concatenate([each[1:] for each in observations]),
@@ -117,16 +125,50 @@ def _joined(
         episode=np.concatenate([np.full(len(each.rewards), number) for number, each in enumerate(episodes)]),
         provenance=notes,
         source=identity,
-        ledger=_account(stored, episodes, sum(len(each) - 1 for each in observations), observations[0].shape[1]),
+        extras=density,
+        ledger=_account(stored, episodes, len(taken), observations[0].shape[1], used),
         **{**chosen, **options},
     )
 
 
-def _account(stored: Any, episodes: Sequence[Any], rows: int, width: int) -> Ledger:
+def _masks(
+    stored: Any, episodes: Sequence[Any], observation: np.ndarray, taken: np.ndarray, count: int | None
+) -> dict[str, Any]:
+    """Which actions were possible: a part of the observations, or recorded beside them; empty where nothing says so."""
+    ours = stored.storage.metadata.get(OURS)
+    at = place_in(stored.observation_space, count)
+    if at is None and isinstance(ours, dict) and isinstance(ours.get("mask_at"), int):
+        at = ours["mask_at"]
+    if at is not None:
+        return {"mask_at": honoured(observation, taken, at, count)}
+    told = [each.infos.get(KEY) if isinstance(each.infos, Mapping) else None for each in episodes]
+    rows = [len(each.rewards) + 1 for each in episodes]
+    if count is None or not all(
+        mask is not None and np.shape(mask) == (row, count) for mask, row in zip(told, rows, strict=True)
+    ):
+        return {}
+    before = np.concatenate([np.asarray(mask)[:-1] for mask in told])
+    if honoured(before, taken, 0, count) is None:
+        return {}
+    return {"action_mask": before, "next_action_mask": np.concatenate([np.asarray(mask)[1:] for mask in told])}
+
+
+def _densities(episodes: Sequence[Any]) -> dict[str, np.ndarray]:
+    """The behaviour's log-probabilities as sapp writes them, one per step; empty where an episode lacks them."""
+    told = [each.infos.get("log_prob") if isinstance(each.infos, Mapping) else None for each in episodes]
+    fits = (np.shape(value) == (len(each.rewards),) for value, each in zip(told, episodes, strict=True))
+    if not all(fits) or not all(np.asarray(value).dtype.kind == "f" for value in told):
+        return {}
+    return {"log_prob": np.concatenate([np.asarray(value, np.float32) for value in told])}
+
+
+def _account(
+    stored: Any, episodes: Sequence[Any], rows: int, width: int, used: Mapping[str, str]
+) -> Ledger:
     """What became of the arrays of an episode: one more observation than steps, and what is not needed."""
     empty = int(stored.total_episodes) - len(episodes)
     infos = getattr(episodes[0], "infos", None)
-    ledger = minari_columns(positions(0, width, "observation"), infos if isinstance(infos, Mapping) else {})
+    ledger = minari_columns(positions(0, width, "observation"), infos if isinstance(infos, Mapping) else {}, used)
     ledger.rows = rows
     ledger.say(Kind.READ, "the state after a step is its episode's next observation: there is one more than steps")
     for what, space, how in (
@@ -177,7 +219,7 @@ def _download(minari: Any, identity: str) -> None:
     except Exception as error:  # no network, no such dataset, no huggingface_hub: each has errors of its own
         raise SappError(
             f"{identity}: no such Minari dataset on this machine{did_you_mean(identity, local)}; {have}; and it could "
-            f"not be downloaded ({one_line(error)}): where there is a network, pip install 'minari[hf]' and run: "
+            f"not be downloaded ({one_line(error)}): where there is a network, {install_line('minari')} and run: "
             f"minari download {identity}"
         ) from None
 

@@ -92,14 +92,23 @@ def load_images(stored: Any, identity: str, options: Mapping[str, Any]) -> Frame
     )
 
 
-def minari_columns(observations: str, infos: Mapping[str, Any] = MappingProxyType({})) -> Ledger:
-    """A ledger with the arrays that every episode of Minari's has."""
+def minari_columns(
+    observations: str, infos: Mapping[str, Any] = MappingProxyType({}), used: Mapping[str, str] = MappingProxyType({})
+) -> Ledger:
+    """A ledger with the arrays that every episode of Minari's has.
+
+    Args:
+        observations: what they are taken for.
+        infos: what else was recorded beside them.
+        used: what some of it is taken for, by name.
+    """
     uses = {
         "observations": observations, "actions": "action", "rewards": "reward", "terminations": FIELD_DOCS["terminal"],
         "truncations": FIELD_DOCS["timeout"],
     }  # fmt: skip
     columns = [Column(name, use) for name, use in uses.items()]
-    return Ledger(columns=columns + [Column(f"infos/{name}", None, "not needed") for name in infos])
+    others = [Column(f"infos/{name}", used.get(name), "" if name in used else "not needed") for name in infos]
+    return Ledger(columns=columns + others)
 
 
 def _account(rows: int, kept: int, ended: int, empty: int, stack: int) -> Ledger:

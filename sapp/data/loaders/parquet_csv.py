@@ -30,9 +30,9 @@ def load_table(
     ledger states. See ``sapp.data.logs.read_log``.
 
     Args:
-        path: ending in .parquet, .csv or .csv.gz (CSV is read without pyarrow, too, if more slowly); or a folder whose
-            .parquet files follow each other by name. Where parts lie in folders such as batch=7, a mapping may name
-            ``batch`` like any column.
+        path: ending in .parquet, .csv, .tsv, .csv.gz or .tsv.gz (all but the first are read without pyarrow, too, if
+            more slowly); or a folder whose .parquet files follow each other by name. Where parts lie in folders such
+            as batch=7, a mapping may name ``batch`` like any column.
         columns: a ``Columns``, a dictionary, the path of a TOML file, or None to go by the usual names.
         options: see ``Options``.
     """
@@ -48,10 +48,12 @@ def load_table(
 
 
 def _recognises(request: Request) -> bool:
-    return request.ends_in(".parquet", ".csv", ".csv.gz") or (bool(request.text) and is_parts_folder(request.path))
+    if request.ends_in(".parquet", ".csv", ".csv.gz", ".tsv", ".tsv.gz"):
+        return True
+    return bool(request.text) and is_parts_folder(request.path)
 
 
 FORMAT = Format(
-    "a path ending in .parquet, .csv or .csv.gz, a folder of Parquet files", _recognises, load_table,
+    "a path ending in .parquet, .csv or .tsv (.gz), a folder of Parquet files", _recognises, load_table,
     (*COMMON, "columns"),
 )  # fmt: skip

@@ -80,7 +80,7 @@ def test_foreign_npz(small: Dataset, tmp_path: Path) -> None:
         ("no reward", ["no reward", "observations"]),
         ("misspelt", ["'next_observatons'", "did you mean 'next_observations'?"]),
         ("twice", ["both 'observation' and 'observations'"]),
-        ("other length", ["'constant'", "6 rows"]),
+        ("other length", ["array 'constant' has 2 rows but observation has 6"]),
         ("saved, damaged", ["'reward'", "damaged"]),
         ("saved, other text", ["sapp_dataset", "damaged"]),
     ],

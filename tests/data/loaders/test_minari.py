@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def create(identity: str, episodes: list[dict[str, Any]], **options: Any) -> None:
-    buffers = [EpisodeBuffer(id=i, seed=None, options=None, infos={}, **each) for i, each in enumerate(episodes)]
+    buffers = [EpisodeBuffer(id=i, seed=None, options=None, **{"infos": {}} | each) for i, each in enumerate(episodes)]
     minari.create_dataset_from_buffers(
         dataset_id=identity,
         buffer=buffers,
@@ -233,3 +233,25 @@ def test_without_minari(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "minari", None)
     with pytest.raises(SappError, match=r"pip install 'sapp-rl\[minari\]'"):
         load_again("minari:toy/small-v0")
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_masks_that_were_recorded_beside_the_steps_are_read(kept: bool) -> None:
+    """As Gymnasium's Taxi tells them, from ``reset`` on: one more than steps."""
+    rng = np.random.default_rng(0)
+    mask = np.stack([np.ones(5), rng.integers(2, size=5), np.zeros(5)], 1).astype(np.int8)
+    mask[0, 1] = 1
+    actions = np.where(mask[:4, 1] == 1, 1, 0) if kept else np.full(4, 2)
+    episode = {
+        "observations": rng.normal(size=(5, 2)), "actions": actions, "rewards": np.ones(4),
+        "terminations": np.arange(4) == 3, "truncations": np.zeros(4, bool), "infos": {"action_mask": mask},
+    }  # fmt: skip
+    create("toy/masked-v0", [episode], action_space=spaces.Discrete(3))
+    data = load("minari:toy/masked-v0")
+    if not kept:  # logs that do what their masks forbid: the masks say nothing
+        assert (data.mask_at, data.observation_size) == (None, 2)
+        return
+    assert (data.mask_at, data.observation_size) == (2, 5)
+    np.testing.assert_array_equal(data.observation[:, 2:], mask[:4])
+    np.testing.assert_array_equal(data.next_observation[:, 2:], mask[1:])
+    assert "infos/action_mask as action_mask (which actions were possible)" in str(Ledger.of(data).text())
