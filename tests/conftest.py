@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 import time
 import types
@@ -69,6 +70,24 @@ def genuine() -> Path:
     if not d4rl_files.SAMPLES.is_dir():
         pytest.skip(d4rl_files.ABSENT)
     return d4rl_files.SAMPLES
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """The system's Chromium, without a network."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the dev extra")
+    path = os.environ.get("SAPP_BROWSER") or next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    flags = ["--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
+    with playwright.sync_playwright() as started:
+        try:
+            opened = started.chromium.launch(executable_path=path, args=flags)
+        except playwright.Error:
+            pytest.skip("no Chromium is on the path, in SAPP_BROWSER or among playwright's own: install chromium")
+        yield opened
+        opened.close()
 
 
 @pytest.fixture(scope="session")

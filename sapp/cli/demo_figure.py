@@ -11,7 +11,7 @@ import numpy as np
 from sapp.cli.demo_problem import EVEN, UNEVEN, VARIANTS
 from sapp.core.extras import require
 from sapp.core.figures import write_figure
-from sapp.core.statistics import mean_interval, paired_difference
+from sapp.core.statistics import student
 
 if TYPE_CHECKING:
     from sapp.tabular.uneven_coverage import Floats, World
@@ -81,16 +81,16 @@ def _draw_regrets(axis: Any, exact: Mapping[str, Floats], learned: Mapping[str, 
     looks = ((-0.2, exact, 1.0, "white", "solved exactly"), (0.2, learned, 0.45, "#222222", "learned by networks"))
     for offset, regrets, alpha, ink, label in looks:
         for position, name in enumerate(VARIANTS):
-            found = mean_interval(regrets[name])
+            found = student(regrets[name]).interval()
             error = np.maximum([[found.estimate - found.low], [found.high - found.estimate]], 0.0)
             where = position + offset
             axis.bar(where, found.estimate, width=0.36, color=COLOURS[name], alpha=alpha)
             axis.errorbar(where, found.estimate, yerr=error, color="#333333", linewidth=1.2, capsize=3)
             axis.text(where, 0.4, f"{found.estimate:.1f}", ha="center", va="bottom", fontsize=8.5, color=ink)
         axis.bar(0, 0, color="#555555", alpha=alpha, label=label)
-    top = max(mean_interval(regrets[name]).high for _, regrets, *_ in looks for name in VARIANTS)
+    top = max(student(regrets[name]).interval().high for _, regrets, *_ in looks for name in VARIANTS)
     for position, name in enumerate(VARIANTS[1:], start=1):
-        gaps = [paired_difference(regrets[name], regrets["CQL"]) for _, regrets, *_ in looks]
+        gaps = [student(regrets[name] - regrets["CQL"]).interval() for _, regrets, *_ in looks]
         lines = [f"{gap.estimate:+.1f} ({gap.low:+.1f} to {gap.high:+.1f})" for gap in gaps]
         axis.text(position, 1.03 * top, "minus CQL:\n" + "\n".join(lines), ha="center", va="bottom", fontsize=8)
     axis.set_xticks(range(len(VARIANTS)), [LABELS[name] for name in VARIANTS])

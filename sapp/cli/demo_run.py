@@ -23,8 +23,9 @@ from sapp.cli.demo_problem import (
     learned_regrets,
     learning_worlds,
 )  # fmt: skip
+from sapp.core.comparisons import family_told
 from sapp.core.errors import SappError
-from sapp.core.statistics import Interval, mean_interval, paired_difference
+from sapp.core.statistics import Interval, mean_interval, student
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -178,8 +179,10 @@ def table(title: str, regret: Mapping[str, Mapping[str, Floats]]) -> Any:
         cells = []
         for case in (UNEVEN, EVEN):
             own, cql = regret[case][name], regret[case]["CQL"]
-            cells += [f"{own.mean():.1f} %", "" if name == "CQL" else _interval(paired_difference(own, cql))]
+            cells += [f"{own.mean():.1f} %", "" if name == "CQL" else _interval(student(own - cql).interval())]
         out.add_row(name, *cells)
+    p = [student(of[name] - of["CQL"]).p for of in regret.values() for name in VARIANTS if name != "CQL"]
+    out.caption, out.caption_justify = family_told(p), "left"
     return out
 
 

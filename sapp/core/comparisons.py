@@ -110,6 +110,21 @@ def holm(p: Sequence[float]) -> list[float]:
     return found
 
 
+def alone_only(p: Sequence[float]) -> list[bool]:
+    """Which of a family would be significant at 5 % if looked at alone and are not with Holm's correction."""
+    return [bool(raw < 0.05 <= held) for raw, held in zip(p, holm(p), strict=True)]
+
+
+def family_told(p: Sequence[float], what: str = "differences") -> str:
+    """How many a family has, and how many of them are significant at 5 %: alone, by chance, with Holm's correction."""
+    known = [value for value in p if np.isfinite(value)]
+    alone, held = (sum(value < 0.05 for value in each) for each in (known, holm(known)))
+    return (
+        f"Of {len(known)} {what}, {alone or 'none'} would be significant if looked at alone (by chance "
+        f"{0.05 * len(known):.1f} would) and {held or 'none'} with Holm's correction."
+    )
+
+
 def mean_over_tasks(scores: Scores, confidence: float = 0.95) -> Interval:
     """The mean over tasks of each task's mean over seeds; Student's interval by Welch and Satterthwaite."""
     return average([student(list(seeds.values())) for seeds in _checked(scores).values()]).interval(confidence)

@@ -177,7 +177,8 @@ class _Log:
             arrays["episode"] = table.identities(mapping.episode)
         for key in SCALARS:
             if (name := getattr(mapping, key)) is not None:
-                uses[name] = f"{uses[name]} and {FIELD_DOCS.get(key, key)}" if name in uses else FIELD_DOCS.get(key, key)
+                meant = FIELD_DOCS.get(key, key)
+                uses[name] = f"{uses[name]} and {meant}" if name in uses else meant
         rows = np.arange(table.rows)
         log = cls(table, mapping, ledger, arrays, actions.labels, number, rows, uses)
         log._check_lengths()

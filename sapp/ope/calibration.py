@@ -8,10 +8,20 @@ solutions of finite problems share no such error.
 
 from __future__ import annotations
 
+from sapp.core.statistics import FEW
 from sapp.ope.doubly_robust import Values
 
 NETWORKS, EXACT = 2.9, 1.0
 """Widths of intervals, in those that the replicates give: of estimates by networks, and from solved equations."""
+
+
+def few(episodes: int) -> float:
+    """How much wider Student's interval of so many episodes is than that of episodes drawn anew; 1 beyond `FEW`."""
+    from scipy.stats import norm, t
+
+    if not 1 < episodes <= FEW:
+        return 1.0
+    return float(t.ppf(0.975, episodes - 1) / norm.ppf(0.975) * (episodes / (episodes - 1)) ** 0.5)
 
 
 def widened(values: Values, factor: float) -> Values:

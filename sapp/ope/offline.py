@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.core.statistics import Interval
+from sapp.core.statistics import Interval, student
 from sapp.data import Dataset
-from sapp.ope.calibration import EXACT, NETWORKS, widened
+from sapp.ope.calibration import EXACT, NETWORKS, few, widened
 from sapp.ope.diagnostics import Diagnosis, Limits, Verdict, diagnose
 from sapp.ope.doubly_robust import Values, estimate
 from sapp.ope.estimators import Fitted, Settings, fit
@@ -161,11 +161,10 @@ def judge(
     own = to_go[data.episode_starts]
     spread, scale = scales(to_go, own)
     rewards = float(data.reward.min()), float(data.reward.max())
-    values = {name: widened(each, EXACT if fitted.settings.exact else NETWORKS) for name, each in values.items()}
+    factor = (EXACT if fitted.settings.exact else NETWORKS) * few(data.num_episodes)
+    values = {name: widened(each, factor) for name, each in values.items()}
     diagnoses = diagnose(fitted, values, share, rewards, scale, limits)
-    error = 1.96 * float(own.std(ddof=1)) / len(own) ** 0.5
-    mean = float(own.mean())
-    return values, diagnoses, Interval(mean, mean - error, mean + error), spread
+    return values, diagnoses, student(own).interval(), spread
 
 
 def scales(to_go: np.ndarray, own: np.ndarray) -> tuple[float, float]:

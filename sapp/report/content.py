@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sapp.core.comparisons import family_told
 from sapp.core.statistics import Interval
 from sapp.experiments.paper import published
 from sapp.report import run_tables, score_tables
@@ -95,12 +96,7 @@ def sentences(
         out.append(f"{text}.")
     known = [gap.corrected for gap in gaps if gap.corrected.raw.known]
     if len(known) > 1:
-        alone = sum(each.p < 0.05 for each in known)
-        held = sum(each.holm_p < 0.05 for each in known)
-        out.append(
-            f"Of {len(known)} differences by dataset, {alone or 'none'} would be significant if looked at alone "
-            f"(by chance {fixed(0.05 * len(known))} would) and {held or 'none'} with Holm's correction."
-        )
+        out.append(family_told([each.p for each in known], "differences by dataset"))
     if experiment.scale == "smoke":
         out.append("This is the smoke scale: tiny networks, a few hundred steps, to show that every part works.")
     return [*out, *experiment.notes]

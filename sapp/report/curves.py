@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sapp.core.statistics import Values, mean_interval
+from sapp.core.statistics import Values, student
 from sapp.report.records import Experiment, Member
 from sapp.report.score_summary import shared_steps
 
@@ -29,7 +29,8 @@ def learning_curves(experiment: Experiment, dataset: str) -> list[Curve]:
         members = [member for member in experiment.of(dataset, variant) if member.evaluations]
         steps = shared_steps(members)
         if steps:
-            table = np.array([mean_interval([member.mean(step) for member in members]) for step in steps], np.float64)
+            found = [student([member.mean(step) for member in members]).interval() for step in steps]
+            table = np.array(found, np.float64)
             out.append(Curve(variant, np.array(steps, np.float64), table[:, 0], table[:, 1], table[:, 2]))
     return out
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from sapp.core.comparisons import alone_only, family_told
 from sapp.core.statistics import Interval
 from sapp.report.rendering import render
 
@@ -129,6 +130,17 @@ def cell(value: Cell, digits: int = 1, style: str = "") -> Entry:
         case int():
             return Entry(f"{value:,}".replace("-", "−"), "", value, style)
     return Entry(fixed(value, digits), "", value, style) if math.isfinite(value) else Entry("–", style=style)
+
+
+def family_cell(interval: Interval, fallen: bool, digits: int = 1) -> Entry:
+    """A difference as one of a family; † where Holm's correction takes away what it would be alone."""
+    made = cell(interval, digits)
+    return replace(made, detail=f"{made.detail} †") if fallen else made
+
+
+def family_caption(p: Sequence[float], what: str = "differences") -> str:
+    """What a table of such cells says of its family."""
+    return family_told(p, what) + (" †: not with it." if any(alone_only(p)) else "")
 
 
 def ends(interval: Interval, digits: int = 1) -> Entry:

@@ -19,7 +19,7 @@ from sapp.core.comparisons import (
     performance_profile,
     probability_of_improvement,
 )
-from sapp.core.statistics import Interval, average, mean_interval, spearman
+from sapp.core.statistics import Interval, average, spearman, student
 from sapp.experiments.paper import published
 from sapp.report.records import Experiment, Member
 
@@ -137,7 +137,7 @@ def cells(experiment: Experiment) -> list[Cell]:
             best = max(steps, key=lambda step: means[step])
             found.append(
                 Cell(
-                    dataset, variant, members[0].unit, steps[-1], mean_interval(list(seeds.values())), seeds,
+                    dataset, variant, members[0].unit, steps[-1], student(list(seeds.values())).interval(), seeds,
                     float(np.mean([means[step] for step in steps[-3:]])), means[best], best,
                     published(experiment.name, variant, dataset), {member.seed: member.run for member in members},
                 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sapp.core.comparisons import family_told
 from sapp.core.errors import SappError
 from sapp.core.extras import require
 from sapp.core.figures import write_figure
@@ -93,7 +94,8 @@ def _tuned_table(follow: bool) -> Any:
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for head in ("method", "α, tuned", "lost", "− PP", "95 %"):
         table.add_column(head, justify="left" if head == "method" else "right")
-    for row in tuned_chain(SHOWN, follow=follow):
+    rows = tuned_chain(SHOWN, follow=follow)
+    for row in rows:
         low, high = row.difference.low, row.difference.high
         table.add_row(
             METHODS[row.method], f"{row.alpha:.3g}", f"{row.loss:.4f}", f"{row.difference.estimate:+.4f}",
@@ -101,7 +103,7 @@ def _tuned_table(follow: bool) -> Any:
         )
     table.caption = (
         f"Mean true value lost on {SHOWN - SHOWN // 2} chains of 20 trajectories whose better side is the better known "
-        f"one; α chosen on {SHOWN // 2} others."
+        f"one; α chosen on {SHOWN // 2} others. {family_told([row.p for row in rows if row.method != 'pp'])}"
     )
     table.caption_justify = "left"
     return table

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.core.statistics import Interval, paired_difference
+from sapp.core.statistics import Interval, student
 from sapp.tabular.evaluation import weighted
 from sapp.tabular.mdp import Floats
 from sapp.theory.chain import Choice, Setting, choice
@@ -37,12 +37,13 @@ SHARES = (0.02, 0.3)
 
 @dataclass(frozen=True)
 class Tuned:
-    """A method's tuned α, its mean loss on the judged chains, and the paired difference to PP with a 95 % interval."""
+    """A method's tuned α, its mean loss on the judged chains, the paired difference to PP (95 %) and its p-value."""
 
     method: str
     alpha: float
     loss: float
     difference: Interval
+    p: float
 
 
 def problems(count: int, total: int, knowing: bool, seed: int) -> list[Setting]:
@@ -111,5 +112,8 @@ def tuned_chain(
     made = losses(problems(count, total, knowing, seed), follow, grid)
     picked = {name: int(values[:, :half].mean(1).argmin()) for name, values in made.items()}
     tested = {name: values[picked[name], half:] for name, values in made.items()}
-    difference = {name: paired_difference(values, tested["pp"]) for name, values in tested.items()}
-    return [Tuned(name, float(grid[picked[name]]), float(tested[name].mean()), difference[name]) for name in METHODS]
+    gap = {name: student(values - tested["pp"]) for name, values in tested.items()}
+    return [
+        Tuned(name, float(grid[picked[name]]), float(tested[name].mean()), gap[name].interval(), gap[name].p)
+        for name in METHODS
+    ]

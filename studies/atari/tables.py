@@ -6,7 +6,7 @@ import csv
 from collections import defaultdict
 from pathlib import Path
 
-from sapp.core.comparisons import holm
+from sapp.core.comparisons import family_told
 from sapp.core.statistics import student
 from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import table
@@ -33,12 +33,7 @@ def sections() -> dict[str, str]:
         for other in others
     }
     plain = [gap.p for (_, other), gap in gaps.items() if other != "REM" and gap.error > 0]
-    held = sum(p < 0.05 for p in holm(plain))
-    alone = sum(p < 0.05 for p in plain)
-    told = (
-        f"Paired by seed. Against CQL and the controls {len(plain)} differ at all; {alone or 'none'} would be "
-        f"significant if looked at alone, {held or 'none'} with Holm's correction."
-    )
+    told = f"Paired by seed. {family_told(plain, 'differences from CQL and the controls that are not 0')}"
     lines = [[game, *(gaps[game, other].interval() for other in others)] for game in games]
     caption = "Return at the last evaluation: mean over three seeds, Student's 95 % interval."
     return {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sapp.core.comparisons import holm
+from sapp.core.comparisons import family_told
 from sapp.core.statistics import Estimate, student
 from sapp.data.normalised_scores import normalized_score
 from sapp.report.marked_sections import write_sections
@@ -116,15 +116,11 @@ def state_aware(made: Scores) -> str:
                     row[dataset] = student([mine[step][seed] - theirs[step][seed] for seed in sorted(mine[step])])
             gaps[name, label] = row
     each = [gap.p for row in gaps.values() for gap in row.values()]
-    alone, held = sum(p < 0.05 for p in each), sum(p < 0.05 for p in holm(each))
     lines: list[list[Cell]] = [
         [f"SA-{name} − {label}", *(row[dataset].interval() if dataset in row else "" for dataset in DATASETS)]
         for (name, label), row in gaps.items()
     ]
-    caption = (
-        f"Paired by seed, Student's 95 % intervals. Of {len(each)}, {alone or 'none'} would be significant if looked "
-        f"at alone (by chance {0.05 * len(each):.0f} would) and {held or 'none'} with Holm's correction."
-    )
+    caption = f"Paired by seed, Student's 95 % intervals. {family_told(each)}"
     return table("State-aware variants", caption, ("difference", *HEAD), lines).markdown().strip()
 
 

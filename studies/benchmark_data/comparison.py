@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from sapp.core.errors import SappError
 from sapp.core.files import write_aside, write_text
-from sapp.core.statistics import Interval, bootstrap_interval
+from sapp.core.statistics import Interval, mean_interval
 from sapp.data.benchmark_names import D4RL_EPISODES, D4RL_RETURNS, QUALITIES, TRANSITIONS
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.d4rl import load_hdf5
@@ -40,7 +40,7 @@ exchanges of a test."""
 
 @dataclass(frozen=True)
 class Side:
-    """Returns and lengths of one kind of data; intervals are 95 % bootstrap intervals over episodes."""
+    """Returns and lengths of one kind of data, with 95 % intervals over episodes."""
 
     transitions: int
     episodes: int
@@ -145,8 +145,8 @@ def compare(
 def describe(data: Dataset) -> Side:
     """Returns and lengths with their intervals."""
     assert data.environment is not None
-    returns = bootstrap_interval(data.episode_returns, seed=0, resamples=4_000)
-    lengths = bootstrap_interval(data.episode_lengths, seed=0, resamples=4_000)
+    returns = mean_interval(data.episode_returns, seed=0, resamples=4_000)
+    lengths = mean_interval(data.episode_lengths, seed=0, resamples=4_000)
     score = float(normalized_score(data.environment, returns.estimate))
     return Side(
         len(data), data.num_episodes, returns.estimate, (returns.low, returns.high), score,
@@ -319,6 +319,12 @@ def _histogram(axis: Any, values: npt.NDArray[Any], marks: Sequence[float], mean
     axis.axvline(mean, color="#e45756", linestyle="--", linewidth=1.5, label="published mean")
     axis.plot(marks, [0] * len(marks), "^", color="black", markersize=9, clip_on=False, label="genuine episodes")
     axis.set(xlabel=label, ylabel="episodes")
+
+
+def read(path: Path) -> list[Comparison]:
+    """The numbers that ``save`` wrote."""
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    return [Comparison(**row | {"regenerated": Side(**row["regenerated"])}) for row in rows]
 
 
 def save(results: Sequence[tuple[Comparison, Dataset, Dataset]], folder: str | Path) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from sapp.collect.benchmark.shipped import shipped
 from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import table as markdown_table
-from studies.benchmark_data import buffer_check, table
+from studies.benchmark_data import buffer_check, comparison, table
 
 HERE = Path(__file__).parent
 PAGES = (HERE.parents[1] / "docs" / "datasets.md", HERE / "README.md")
@@ -17,7 +17,7 @@ PAGES = (HERE.parents[1] / "docs" / "datasets.md", HERE / "README.md")
 def sections() -> dict[str, str]:
     """The marked sections of both pages."""
     replay = json.loads((HERE / "rows" / "sac" / "replay.json").read_text(encoding="utf-8"))
-    genuine = (HERE / "rows" / "d4rl-medium" / "comparison.md").read_text(encoding="utf-8")
+    genuine = comparison.markdown(comparison.read(HERE / "rows" / "d4rl-medium" / "comparison.json"))
     return {
         "eighteen": table.markdown(table.read(HERE / "rows" / "datasets.csv")),
         "replay": buffer_check.markdown(replay).strip(),

@@ -44,7 +44,8 @@ def _row(name: str, ours: Mapping[str, Any]) -> Row:
     summary = ours["summary"]
     low, high = reference(parse(name).environment)
     row = {key: summary[key] for key in ("transitions", "episodes", "terminals", "return_mean", "length_mean")}
-    deviation = summary["score_error"] * summary["episodes"] ** 0.5 * (high - low) / 100
+    # that of the episodes themselves, as D4RL's are given
+    deviation = (summary["score_error"] or 0.0) * (summary["episodes"] - 1) ** 0.5 * (high - low) / 100
     quantiles = {f"score_{float(q) * 100:g}": value for q, value in summary["score_quantiles"].items()}
     made = {"name": name, "recipe": ours.get("recipe", 1), "seed": ours["seed"]}
     return made | row | quantiles | {"return_deviation": deviation}
@@ -102,7 +103,7 @@ def _cells(name: str, row: Row | None) -> list[str]:
                 theirs["score"], "", theirs["spread"]]  # fmt: skip
     mean, deviation = row["return_mean"], row["return_deviation"]
     return [
-        f"{mean:,.1f} ± {deviation / row['episodes'] ** 0.5:.1f}",
+        f"{mean:,.1f} ± {deviation / max(row['episodes'] - 1, 1) ** 0.5:.1f}",
         theirs["return"],
         f"{mean / level:.3f}",
         ("yes" if is_near(name, mean) else "no") if published else "(estimate)",

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )  # fmt: skip
     print("\n".join(table.markdown() for table in tables(summarise(rows))))
     if options.plot is not None:
-        plot(options.plot, rows, options.seed)
+        plot(options.plot, rows)
 
 
 if __name__ == "__main__":

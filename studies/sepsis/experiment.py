@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sapp.core.errors import SappError
-from sapp.core.statistics import Interval, bootstrap_interval, paired_difference
+from sapp.core.statistics import Estimate, student
 from sapp.tabular.bounds import suboptimality
 from sapp.tabular.mdp import Floats
 from sapp.tabular.tasks import Task, icu_sepsis
@@ -114,12 +114,12 @@ class Summary:
     size: int
     method: str
     alpha: float
-    suboptimality: Interval
-    against_pp: Interval | None
+    suboptimality: Estimate
+    against_pp: Estimate | None
     logs: int
 
-def summarise(rows: Iterable[Row], seed: int = 0, confidence: float = 0.95) -> list[Summary]:
-    """Means over evaluation logs with bootstrap intervals, and paired differences to PP (negative: better than PP)."""
+def summarise(rows: Iterable[Row]) -> list[Summary]:
+    """Means over evaluation logs, and paired differences to PP (negative: better than PP)."""
     table: dict[int, dict[str, dict[int, Row]]] = {}
     for row in rows:
         if row.role == "evaluation":
@@ -135,10 +135,6 @@ def summarise(rows: Iterable[Row], seed: int = 0, confidence: float = 0.95) -> l
             against = None
             if base is not None and name != "pp":
                 shared = sorted(set(own) & set(base))
-                against = paired_difference(
-                    [own[d].suboptimality for d in shared], [base[d].suboptimality for d in shared], seed,
-                    confidence=confidence,
-                )
-            interval = bootstrap_interval(values, seed, confidence=confidence)
-            result.append(Summary(size, name, next(iter(own.values())).alpha, interval, against, len(values)))
+                against = student([own[draw].suboptimality - base[draw].suboptimality for draw in shared])
+            result.append(Summary(size, name, next(iter(own.values())).alpha, student(values), against, len(values)))
     return result

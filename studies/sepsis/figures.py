@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from sapp.core.comparisons import alone_only
 from sapp.core.errors import SappError
-from sapp.core.statistics import Interval
-from sapp.report.report_tables import Table, table
+from sapp.core.statistics import Estimate, Interval
+from sapp.report.report_tables import Entry, Table, family_caption, family_cell, table
 from sapp.tabular.mdp import Floats
 from studies.sepsis.experiment import Summary, summarise
 from studies.sepsis.methods import METHODS, REFERENCES
@@ -23,24 +24,32 @@ def label(method: str) -> str:
 
 
 def tables(summary: Sequence[Summary]) -> list[Table]:
-    """One table per size of the log; suboptimality and its difference to PP in thousandths."""
+    """One table per size of the log; suboptimality and its difference to PP in thousandths.
+
+    Differences of all methods and sizes are one family; those that Holm's correction takes away are marked.
+    """
+    compared = [each for each in summary if each.method in METHODS]
+    gaps = {(each.size, each.method): each.against_pp.p for each in compared if each.against_pp is not None}
+    fallen = {key for key, falls in zip(gaps, alone_only(list(gaps.values())), strict=True) if falls}
+    told = f" Student's 95 % intervals. {family_caption(list(gaps.values()), 'differences of methods over all sizes')}"
     found = []
     for size in sorted({line.size for line in summary}):
         lines = [line for line in summary if line.size == size]
         rows = [
             (
                 label(line.method), f"{line.alpha:g}" if line.alpha else "–", _thousandths(line.suboptimality),
-                _thousandths(line.against_pp),
+                _thousandths(line.against_pp, (size, line.method) in fallen),
             )
             for line in lines
         ]
         head = ("method", "α (tuned)", "suboptimality ×10³", "minus PP ×10³")
-        found.append(table(f"{size:,} transitions", f"{lines[0].logs} logs.", head, rows, digits=2))
+        caption = f"{lines[0].logs} logs.{'' if found else told}"
+        found.append(table(f"{size:,} transitions", caption, head, rows, digits=2))
     return found
 
 
-def _thousandths(interval: Interval | None) -> Interval | str:
-    return "–" if interval is None else Interval(*(1e3 * value for value in interval))
+def _thousandths(found: Estimate | None, fallen: bool = False) -> Entry | str:
+    return "–" if found is None else family_cell(Interval(*(1e3 * value for value in found.interval())), fallen, 2)
 
 
 COLOURS = {
@@ -48,13 +57,13 @@ COLOURS = {
     "w-held": "#ff7f9e", "log-min-max": "#8c3fa0", "random": "#74b3ce", "shuffled": "#2a6f97", "count": "#2e8b57",
 }
 
-def plot(path: str | Path, rows: Sequence[Row], seed: int = 0) -> None:
+def plot(path: str | Path, rows: Sequence[Row]) -> None:
     """Suboptimality against the size of the log, paired differences to PP, and the tuning curves, as one figure."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import NullLocator
 
-    summary = summarise(rows, seed)
+    summary = summarise(rows)
     if not summary:
         raise SappError("there are no evaluation rows to plot: run the experiment first")
     sizes = sorted({line.size for line in summary})
@@ -66,14 +75,15 @@ def plot(path: str | Path, rows: Sequence[Row], seed: int = 0) -> None:
     for place, name in enumerate(methods):
         kept = [size for size in sizes if (size, name) in by]
         shift = 1.035 ** (place - (len(methods) - 1) / 2)
-        _errors(left, np.array(kept) * shift, [by[size, name].suboptimality for size in kept], name, line=True)
+        lost = [by[size, name].suboptimality.interval() for size in kept]
+        _errors(left, np.array(kept) * shift, lost, name, line=True)
         others = [(i, by[size, name].against_pp) for i, size in enumerate(sizes) if (size, name) in by]
         offset = 0.085 * (place - (len(methods) - 1) / 2)
-        drawn = [(i + offset, difference) for i, difference in others if difference is not None]
+        drawn = [(i + offset, difference.interval()) for i, difference in others if difference is not None]
         if drawn:
             _errors(middle, np.array([x for x, _ in drawn]), [d for _, d in drawn], name, line=False)
     if (sizes[0], "clinicians") in by:
-        left.axhline(1e3 * by[sizes[0], "clinicians"].suboptimality.estimate, color="#555555", ls=":", lw=1.2,
+        left.axhline(1e3 * by[sizes[0], "clinicians"].suboptimality.value, color="#555555", ls=":", lw=1.2,
                      label=REFERENCES["clinicians"])
     left.set(xscale="log", xlabel="transitions in the log", ylabel="suboptimality ⟨ρ, V* − V⟩ × 1000")
     left.set_ylim(bottom=0)
@@ -82,7 +92,7 @@ def plot(path: str | Path, rows: Sequence[Row], seed: int = 0) -> None:
     middle.set_xticks(range(len(sizes)), [_power(size) for size in sizes])
     middle.set(xlabel="transitions in the log", ylabel="suboptimality minus PP's on the same logs × 1000")
     middle.set_yscale("symlog", linthresh=1.0, linscale=1.0)
-    differences = [line.against_pp for line in summary if line.against_pp and line.method in METHODS]
+    differences = [line.against_pp.interval() for line in summary if line.against_pp and line.method in METHODS]
     ends = [1e3 * x for interval in differences for x in interval[1:]]
     ticks = [sign * size for size in (1, 2, 5, 10, 20, 50) for sign in (-1, 1)]
     low, high = 1.4 * min(ends, default=-1.0), 1.4 * max(ends, default=1.0)

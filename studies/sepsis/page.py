@@ -23,7 +23,7 @@ def sections() -> dict[str, str]:
         for line in summary:
             against = line.against_pp
             if line.method in ("w", "count") and against is not None:
-                estimate, low, high = (1e3 * value for value in against)
+                estimate, low, high = (1e3 * value for value in against.interval())
                 told = f"{estimate:+.1f} ({low:+.1f} to {high:+.1f})".replace("-", "−")
                 lines.append(f"- {line.size:,} transitions, {label(line.method)}: {told} thousandths against PP.")
         found[f"{name}-short"] = "\n".join(lines)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sapp.core.comparisons import holm
+from sapp.core.comparisons import family_told, holm
 from sapp.core.statistics import Estimate, average, student
 from sapp.report.marked_sections import report_sections, write_sections
 from sapp.report.records import Experiment
@@ -74,12 +74,8 @@ def differences(found: Gaps, what: str) -> str:
          f"{means[name, other].p:.3f}", f"{corrected[name, other]:.2f}"]
         for name, other in found
     ]  # fmt: skip
-    apart = sum(each.p < 0.05 for row in found.values() for each in row)
-    count = sum(len(row) for row in found.values())
-    caption = (
-        f"Differences of {what}. Of {count} by dataset {apart} leave out 0 if looked at alone (by chance "
-        f"{0.05 * count:.0f} would); p is that of the mean of five, Holm's over the {len(means)} means."
-    )
+    told = family_told([each.p for row in found.values() for each in row], "differences by dataset")
+    caption = f"Differences of {what}. {told} p is that of the mean of five, Holm's over the {len(means)} means."
     head = ("SA-CQL with", *(name.removesuffix("-v2") for name in DATASETS), "mean of five", "p", "Holm's p")
     return table("Differences", caption, head, lines).markdown().strip()
 

@@ -2,7 +2,7 @@
 
 For every instance each method picks argmax_{π∈Π} ⟨ρ, v_p(π)⟩ from the same class of policies; its loss is the exact
 (1−γ)·⟨ρ, V^{π*} − V^{π̂}⟩. α is the one with the least mean loss on the tuning instances; losses are reported on the
-others, with the paired difference to PP and a bootstrap interval.
+others, with the paired difference to PP, Student's interval and p-value.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sapp.core.errors import SappError
+from sapp.core.statistics import student
 from sapp.tabular.evaluation import Pessimism, penalty
 from sapp.tabular.mdp import Floats, softmax_policy
 from sapp.tabular.weights import Fixed, LogMinMax, Ratio, Uniform, Weights
@@ -26,7 +27,10 @@ METHODS = ("none", "count", "pp", "sa", "sa-root", "sa-clipped", "sa-log", "rand
 
 @dataclass(frozen=True)
 class Comparison:
-    """One method on one family: the tuned α, the mean loss on the test instances, and its paired difference to PP."""
+    """One method on one family: the tuned α, the mean loss on the test instances, and its paired difference to PP.
+
+    ``p`` is that of no difference; whoever looks at several corrects it (``sapp.core.comparisons.holm``).
+    """
 
     family: str
     divergence: str
@@ -35,11 +39,12 @@ class Comparison:
     loss: float
     difference: float
     interval: tuple[float, float]
+    p: float
 
 
 def compare(
     family: str, divergence: str = "cql", discount: float = 0.9, mdps: int = 400, policies: int = 200, seed: int = 0,
-    grid: Sequence[float] = GRID, bootstrap: int = 2000,
+    grid: Sequence[float] = GRID,
 ) -> list[Comparison]:
     """Compare the methods on ``mdps`` instances of a family, half to tune α on and half to report."""
     if mdps < 4:
@@ -58,15 +63,15 @@ def compare(
         losses = np.take_along_axis(loss, chosen, 1)
         best = 0 if method == "none" else int(losses[:half].mean(0).argmin())
         found[method] = float(alphas[best]), losses[half:, best]
-    rows = np.random.default_rng(seed).integers(0, mdps - half, (bootstrap, mdps - half))
     plain = found["pp"][1]
     result = []
     for method, (alpha, losses) in found.items():
-        differences = (losses - plain)[rows].mean(-1)
-        low, high = (float(x) for x in np.quantile(differences, (0.025, 0.975)))
-        result.append(Comparison(
-            family, divergence, method, alpha, float(losses.mean()), float((losses - plain).mean()), (low, high)
-        ))
+        difference = student(losses - plain)
+        estimate, *ends = difference.interval()
+        low, high = ends
+        result.append(
+            Comparison(family, divergence, method, alpha, float(losses.mean()), estimate, (low, high), difference.p)
+        )
     return result
 
 

@@ -14,8 +14,8 @@ from studies.theory.comparison import Comparison
 
 COUNTS = ("statement", "family", "checked", "holds", "violated", "not_met", "vacuous", "informative")
 VERDICTS = ("statement", "least_margin", "verdict", "frequency", "counterexample", "problems")
-CHAIN = ("total", "arms", "behaviour", "method", "alpha", "loss", "difference", "low", "high")
-COMPARISON = ("family", "divergence", "method", "alpha", "loss", "difference", "low", "high")
+CHAIN = ("total", "arms", "behaviour", "method", "alpha", "loss", "difference", "low", "high", "p")
+COMPARISON = ("family", "divergence", "method", "alpha", "loss", "difference", "low", "high", "p")
 Line = Mapping[str, str]
 
 
@@ -71,7 +71,7 @@ def read_audit(counts: Path, verdicts: Path) -> list[Row]:
 def write_chain(path: Path, made: Mapping[tuple[int, str, str], Sequence[Tuned]]) -> None:
     """Tuned chains by trajectories, what the policies do on the arms, and what the behaviour knows."""
     write(path, CHAIN, (
-        (*case, row.method, row.alpha, row.loss, *row.difference) for case, rows in made.items() for row in rows
+        (*case, row.method, row.alpha, row.loss, *row.difference, row.p) for case, rows in made.items() for row in rows
     ))
 
 
@@ -80,7 +80,7 @@ def read_chain(path: Path) -> dict[tuple[int, str, str], list[Tuned]]:
     found: dict[tuple[int, str, str], list[Tuned]] = {}
     for line in read(path):
         difference = Interval(float(line["difference"]), float(line["low"]), float(line["high"]))
-        row = Tuned(line["method"], float(line["alpha"]), float(line["loss"]), difference)
+        row = Tuned(line["method"], float(line["alpha"]), float(line["loss"]), difference, float(line["p"]))
         found.setdefault((int(line["total"]), line["arms"], line["behaviour"]), []).append(row)
     return found
 
@@ -88,7 +88,8 @@ def read_chain(path: Path) -> dict[tuple[int, str, str], list[Tuned]]:
 def write_comparison(path: Path, rows: Iterable[Comparison]) -> None:
     """True losses on random problems."""
     write(path, COMPARISON, (
-        (row.family, row.divergence, row.method, row.alpha, row.loss, row.difference, *row.interval) for row in rows
+        (row.family, row.divergence, row.method, row.alpha, row.loss, row.difference, *row.interval, row.p)
+        for row in rows
     ))
 
 
@@ -97,7 +98,7 @@ def read_comparison(path: Path) -> list[Comparison]:
     return [
         Comparison(
             line["family"], line["divergence"], line["method"], float(line["alpha"]), float(line["loss"]),
-            float(line["difference"]), (float(line["low"]), float(line["high"])),
+            float(line["difference"]), (float(line["low"]), float(line["high"])), float(line["p"]),
         )
         for line in read(path)
     ]

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from sapp.core.comparisons import alone_only
 from sapp.report.marked_sections import write_sections
+from sapp.report.report_tables import family_caption
 from sapp.theory.audit import Row, says_where, table_markdown
 from sapp.theory.chain_tuned import METHODS, Tuned
 from studies.theory.comparison import Comparison
@@ -81,7 +83,9 @@ def short(rows: Sequence[Row]) -> str:
 
 
 def chain_table(made: dict[tuple[int, str, str], list[Tuned]]) -> str:
-    """A column for each case: α, and the difference to PP in thousandths with its interval."""
+    """A column for each case: α, and the difference to PP in thousandths with its interval; all are one family."""
+    gaps = {(case, row.method): row.p for case, rows in made.items() for row in rows if row.method != "pp"}
+    fallen = {key for key, falls in zip(gaps, alone_only(list(gaps.values())), strict=True) if falls}
     heads = [f"{total} trajectories, {arms} arms" for total, arms, _ in made]
     plain = [f"{1e3 * _of(rows, 'pp').loss:.1f} (α {_of(rows, 'pp').alpha:.3g})" for rows in made.values()]
     lines = [
@@ -93,12 +97,13 @@ def chain_table(made: dict[tuple[int, str, str], list[Tuned]]) -> str:
         if method == "pp":
             continue
         cells = []
-        for rows in made.values():
+        for case, rows in made.items():
             row = _of(rows, method)
             estimate, low, high = (_signed(1e3 * x, 1) for x in row.difference)
-            cells.append(f"{estimate} ({low} to {high}) (α {row.alpha:.3g})")
+            mark = " †" if (case, method) in fallen else ""
+            cells.append(f"{estimate} ({low} to {high}){mark} (α {row.alpha:.3g})")
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", family_caption(list(gaps.values()))])
 
 
 def _of(rows: Sequence[Tuned], method: str) -> Tuned:
@@ -108,6 +113,7 @@ def _of(rows: Sequence[Tuned], method: str) -> Tuned:
 def comparison_table(rows: Sequence[Comparison]) -> str:
     """Losses by family and method, and SA-PP's paired difference to PP."""
     families = list(dict.fromkeys(row.family for row in rows))
+    gaps = [row.p for row in rows if row.method in ("sa", "sa-log")]
     lines = [
         "| family | " + " | ".join(LABELS.values()) + " | SA-PP w − PP | log-min–max − PP |",
         "|---|" + "---|" * (len(LABELS) + 2),
@@ -119,7 +125,7 @@ def comparison_table(rows: Sequence[Comparison]) -> str:
             low, high = own[method].interval
             cells.append(f"{_signed(own[method].difference, 4)} [{_signed(low, 4)}, {_signed(high, 4)}]")
         lines.append(f"| {family} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, "", family_caption(gaps)])
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sapp import SappError
+from sapp.core.comparisons import family_told
 from sapp.core.files import write_text
-from sapp.core.statistics import Interval, paired_difference
+from sapp.core.statistics import Interval, student
 from sapp.report.report_tables import Table, table
 from sapp.tabular.exact_cql import exact_losses
 from sapp.tabular.uneven_coverage import CASES, Floats, make_world
@@ -31,6 +32,7 @@ class Row(NamedTuple):
     alpha: float
     lost: float
     difference: Interval
+    p: float
 
 
 def tuned(losses: Mapping[str, Floats], alphas: Sequence[float]) -> list[Row]:
@@ -41,8 +43,9 @@ def tuned(losses: Mapping[str, Floats], alphas: Sequence[float]) -> list[Row]:
         best = int(loss[:, :half].mean(1).argmin())
         found[name] = float(alphas[best]), loss[best, half:]
     base = next(iter(found.values()))[1]
+    gaps = {name: student(loss - base) for name, (_, loss) in found.items()}
     return [
-        Row(name, alpha, float(loss.mean()), paired_difference(loss, base, seed=0))
+        Row(name, alpha, float(loss.mean()), gaps[name].interval(), gaps[name].p)
         for name, (alpha, loss) in found.items()
     ]
 
@@ -59,7 +62,8 @@ def case_table(case: str, rows: Sequence[Row], worlds: int) -> Table:
         for row in rows
     ]
     head = ("penalty spread by", "α, tuned", "lost, ‰", "− CQL (95 % interval)")
-    return table(case.capitalize(), f"{worlds} worlds.", head, cells)
+    told = family_told([row.p for row in rows[1:]])
+    return table(case.capitalize(), f"{worlds} worlds. {told}", head, cells)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

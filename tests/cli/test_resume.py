@@ -47,10 +47,8 @@ def test_ctrl_c_leaves_a_run_that_resumes(trained, point_file, tiny, tmp_path):
     command = [sys.executable, "-m", "sapp", *argv, "--quiet", "--out", str(out)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     try:
-        deadline = time.monotonic() + 120
         while not (out / "metrics.csv").exists() or len(rows(out / "metrics.csv")) < 2:
             assert process.poll() is None
-            assert time.monotonic() < deadline
             time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)

@@ -9,8 +9,10 @@ from scipy import stats
 
 from sapp.core.comparisons import (
     Comparison,
+    alone_only,
     compare,
     family,
+    family_told,
     holm,
     iqm_over_tasks,
     mean_over_tasks,
@@ -100,16 +102,34 @@ def test_a_familys_interval_excludes_zero_just_where_holms_p_is_below_five_per_c
     assert not single[1].raw.known
 
 
-def test_a_family_of_no_differences_is_wrong_one_time_in_twenty_and_not_one_in_two() -> None:
-    rng = np.random.default_rng(0)
-    raw = corrected = 0
-    for _ in range(400):
-        pairs = rng.normal(0, 1, (12, 3))
-        found = family([compare(by_seed(pair), by_seed(np.zeros(3))) for pair in pairs])
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+@pytest.mark.parametrize("name", POPULATIONS)
+def test_a_family_of_no_differences_is_wrong_one_time_in_twenty_and_not_one_in_two(name, seeds) -> None:
+    """Twelve differences, each of which is 0; together their intervals hold that as often as one of them is to."""
+    rng, population = np.random.default_rng(seeds), POPULATIONS[name]
+    raw = corrected = whole = 0
+    for _ in range(300):
+        one, other = population.draw(rng, (2, 12, seeds))
+        found = family([compare(by_seed(ours), by_seed(theirs)) for ours, theirs in zip(one, other, strict=True)])
         raw += any(each.p < 0.05 for each in found)
         corrected += any(each.holm_p < 0.05 for each in found)
-    assert raw / 400 > 0.35
-    assert 0.02 <= corrected / 400 <= 0.08
+        whole += all(each.holm.low <= 0 <= each.holm.high for each in found)
+    assert raw / 300 > 0.2
+    assert corrected / 300 <= 0.09
+    assert whole == 300 - corrected
+
+
+def test_a_family_is_told_with_how_many_were_looked_at() -> None:
+    p = [0.001, 0.03, 0.6, float("nan")]
+    assert family_told(p) == (
+        "Of 3 differences, 2 would be significant if looked at alone (by chance 0.2 would) and 1 with Holm's "
+        "correction."
+    )
+    assert family_told([0.5] * 40, "means") == (
+        "Of 40 means, none would be significant if looked at alone (by chance 2.0 would) and none with Holm's "
+        "correction."
+    )
+    assert alone_only(p) == [False, True, False, False]
 
 
 def test_iqm_is_scipys_trimmed_mean_over_all_runs() -> None:
@@ -161,17 +181,21 @@ def test_profile_counts_runs_above_each_threshold() -> None:
     assert (np.diff(found.share) <= 0).all()
 
 
-BANDS = {"normal": (0.935, 0.975), "student3": (0.94, 0.99), "collapse": (0.85, 0.975)}
-"""Coverage of a nominal 95 %: where seeds collapse it falls short with six tasks and not with eighteen."""
-IQM_BANDS = {"normal": (0.945, 0.999), "student3": (0.945, 0.999), "collapse": (0.87, 0.999)}
+BANDS = {
+    ("normal", 1): (0.925, 0.975), ("normal", 6): (0.93, 0.975), ("normal", 18): (0.935, 0.98),
+    ("student3", 1): (0.93, 0.99), ("student3", 6): (0.935, 0.99), ("student3", 18): (0.94, 0.99),
+    ("collapse", 1): (0.75, 0.9), ("collapse", 6): (0.87, 0.95), ("collapse", 18): (0.92, 0.98),
+}  # fmt: skip
+"""Coverage of a nominal 95 %, by tasks: where seeds collapse it falls short with one task and hardly with eighteen."""
+IQM_BANDS = {"normal": (0.92, 0.999), "student3": (0.92, 0.999), "collapse": (0.89, 0.999)}
 
 
-@pytest.mark.parametrize("tasks", [6, 18])
+@pytest.mark.parametrize(("tasks", "seeds"), [(1, 3), (1, 5), (1, 10), (6, 3), (6, 5), (6, 10), (18, 3)])
 @pytest.mark.parametrize("name", POPULATIONS)
-def test_intervals_over_tasks_cover_what_they_say(name, tasks) -> None:
-    """Tasks of three seeds each that differ in level and spread."""
-    population, trials = POPULATIONS[name], 1_200
-    rng = np.random.default_rng(tasks)
+def test_intervals_over_tasks_cover_what_they_say(name, tasks, seeds) -> None:
+    """Tasks that differ in level and spread."""
+    population, trials = POPULATIONS[name], 500
+    rng = np.random.default_rng((tasks, seeds))
     level, spread = np.linspace(0, 100, tasks)[:, None], np.linspace(0.3, 1.5, tasks)[:, None]
 
     def draw(seeds: int, shift: float = 0.0) -> np.ndarray:
@@ -184,21 +208,25 @@ def test_intervals_over_tasks_cover_what_they_say(name, tasks) -> None:
     wins = np.mean([(one[:, None] > other[None]).mean() for one, other in zip(many, shifted, strict=True)])
     points = np.quantile(many, (0.1, 0.5, 0.9))
     truth = {"mean": (level + spread * population.mean).mean(), "gap": (spread * 8.0).mean(), "iqm": iqm(many)}
-    found: dict[str, list] = {"mean": [], "gap": [], "iqm": [], "wins": []}
+    found: dict[str, list] = {"mean": [], "gap": [], "apart": [], "iqm": [], "wins": []}
     share, above = (many[:, :, None] > points).mean((0, 1)), np.zeros(3)
     for _ in range(trials):
-        one, other = scores(draw(3)), scores(draw(3, 8.0))
+        one, other = scores(draw(seeds)), scores(draw(seeds, 8.0))
+        unshared = {task: {seed + seeds: value for seed, value in of.items()} for task, of in other.items()}
         found["mean"].append(mean_over_tasks(one))
         found["iqm"].append(iqm_over_tasks(one))
         found["gap"].append(average([compare(one[task], other[task]).estimate for task in one]).interval())
+        found["apart"].append(average([compare(one[task], unshared[task]).estimate for task in one]).interval())
         found["wins"].append(probability_of_improvement(one, other))
         profile = performance_profile(one, points)
         above += (profile.low <= share) & (share <= profile.high)
-    assert BANDS[name][0] <= covered(found["mean"], truth["mean"]) <= BANDS[name][1]
+    low, high = BANDS[name, tasks]
+    assert low <= covered(found["mean"], truth["mean"]) <= high
     assert IQM_BANDS[name][0] <= covered(found["iqm"], truth["iqm"]) <= IQM_BANDS[name][1]
-    assert 0.935 <= covered(found["gap"], truth["gap"]) <= 0.99
+    assert 0.925 <= covered(found["gap"], truth["gap"]) <= 0.995
+    assert 0.925 <= covered(found["apart"], truth["gap"]) <= 0.995
     assert 0.94 <= covered(found["wins"], wins) <= 1.0  # at least as wide as it must be
-    assert (above / trials >= 0.94).all()
+    assert (above / trials >= (0.88 if tasks == 1 else 0.94)).all()  # Wilson's of few whole runs comes in steps
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import html
 import http.server
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
-import time
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -32,7 +27,6 @@ pytest.importorskip("mkdocstrings_handlers.python")
 ROOT = Path(__file__).parents[2]
 NOWHERE = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
 """A proxy that nobody listens at: what asks for a network fails."""
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Page(HTMLParser):
@@ -142,61 +136,17 @@ def address(site: Path) -> Iterator[str]:
     server.server_close()
 
 
-class Browser:
-    """Chromium through ChromeDriver, by the W3C's plain HTTP protocol."""
-
-    def __init__(self, driver: str, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert self.process.stdout is not None
-        said = next(found for said in self.process.stdout if (found := re.search(r"successfully on port (\d+)", said)))
-        self.base = f"http://127.0.0.1:{said[1]}/session"
-        flags = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-            "--disable-background-networking", "--disable-component-update", f"--user-data-dir={folder}",
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        ]  # fmt: skip
-        options = {"browserName": "chrome", "goog:chromeOptions": {"binary": CHROMIUM, "args": flags}}
-        self.base += "/" + self.ask("", {"capabilities": {"alwaysMatch": options}})["sessionId"]
-
-    def ask(self, path: str, body: dict[str, Any]) -> Any:
-        request = urllib.request.Request(
-            self.base + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=120) as answer:
-            return json.load(answer)["value"]
-
-    def run(self, script: str) -> Any:
-        return self.ask("/execute/sync", {"script": script, "args": []})
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait()
-
-
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    driver = shutil.which("chromedriver")
-    if CHROMIUM is None or driver is None:
-        pytest.skip("needs Chromium and ChromeDriver, to search as a reader does")
-    opened = Browser(driver, tmp_path)
-    yield opened
-    with contextlib.suppress(OSError):
-        opened.ask("/chromium/send_command", {"cmd": "Browser.close", "params": {}})
-    opened.close()
-
-
-def test_search_finds_a_page_in_a_browser_without_a_network(address: str, browser: Browser) -> None:
-    browser.ask("/url", {"url": f"{address}/index.html"})
-    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+def test_search_finds_a_page_in_a_browser_without_a_network(address: str, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}/index.html")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     typed = "const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'saddle-point';"
     typed += "box.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));"
-    listed = "return [...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
+    listed = "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
     found: list[str] = []
-    end = time.monotonic() + 120
-    while not found and time.monotonic() < end:  # the index is read in the background
-        browser.run(typed)
-        time.sleep(0.2)
-        found = browser.run(listed)
+    for _ in range(600):  # the index is read in the background
+        page.evaluate(f"() => {{ {typed} }}")
+        page.wait_for_timeout(200)
+        if found := page.evaluate(listed):
+            break
     assert any("/algorithms/cql.html" in each for each in found), found

@@ -1,41 +1,50 @@
-"""Widened intervals, the yardstick they are judged by, and what is quoted."""
+"""How wide intervals are made: by a factor around the estimate, and by Student's where episodes are few."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from populations import POPULATIONS, covered
+from scipy import stats
 
-from sapp.ope.calibration import EXACT, NETWORKS, widened
-from sapp.ope.doubly_robust import Values
-from sapp.ope.estimators import Settings
-from sapp.ope.offline import evaluate_offline, scales
-from sapp.tabular.estimator_logs import draw_logs, table_policy
-from sapp.tabular.tasks import ward
+from sapp.ope.calibration import few, widened
+from sapp.ope.doubly_robust import Values, spread
 
 
-def test_intervals_and_differences_widen_alike() -> None:
-    rng = np.random.default_rng(0)
-    values = Values(np.array([1.0, 3.0]), np.array([1.0, 3.0]) + rng.normal(size=(4_000, 2)))
-    wide = widened(values, 2.9)
-    for policy in range(2):
-        before, after = values.interval(policy), wide.interval(policy)
-        assert after.estimate == before.estimate
-        assert after.high - after.estimate == pytest.approx(2.9 * (before.high - before.estimate))
-    gaps = [np.ptp(np.quantile(np.diff(each.replicates), (0.025, 0.975))) for each in (values, wide)]
-    assert gaps[1] == pytest.approx(2.9 * gaps[0])
-    assert widened(values, EXACT).interval(0) == pytest.approx(values.interval(0))
+def test_replicates_go_as_many_times_as_far_from_the_estimate() -> None:
+    found = widened(Values(np.array([2.0, 5.0]), np.array([[1.0, 5.0], [4.0, 7.0]])), 3.0)
+    np.testing.assert_allclose(found.point, [2.0, 5.0])
+    np.testing.assert_allclose(found.replicates, [[-1.0, 5.0], [8.0, 11.0]])
 
 
-def test_the_yardstick_is_the_spread_of_returns_or_a_fifth_of_that_from_all_states() -> None:
-    assert scales(np.linspace(0, 10, 101), np.linspace(4, 8, 101)) == pytest.approx((3.6, 3.6))
-    assert scales(np.linspace(0, 10, 101), np.full(101, 5.0)) == pytest.approx((0.0, 1.8))
+def test_few_episodes_have_students_interval_and_many_their_own() -> None:
+    assert few(3) == pytest.approx(stats.t.ppf(0.975, 2) / stats.norm.ppf(0.975) * 1.5**0.5)
+    assert few(3) > few(5) > few(10) > 1.1
+    assert (few(11), few(500)) == (1.0, 1.0)
 
 
-def test_networks_quote_fqe_and_solved_equations_the_combination() -> None:
-    task = ward(np.random.default_rng(3), states=6, actions=3, discount=0.9)
-    data = draw_logs(task.mdp, task.behaviour, 200, 50, 0, task.ends, task.paying)
-    policy = [table_policy("own", task.behaviour)]
-    solved = evaluate_offline(policy, data, Settings(discount=0.9, exact=True))
-    fitted = evaluate_offline(policy, data, Settings(discount=0.9, steps=60, bags=3, hidden=(8,), batch_size=32))
-    assert (solved.diagnoses[0].chosen, fitted.diagnoses[0].chosen) == ("dr", "fqe")
-    assert NETWORKS > EXACT == 1.0
+@pytest.mark.parametrize("count", [3, 5, 10])
+@pytest.mark.parametrize(("name", "least"), [("normal", 0.93), ("student3", 0.93), ("collapse", 0.78)])
+def test_intervals_of_few_episodes_cover_what_they_say(name: str, least: float, count: int) -> None:
+    """Episodes drawn anew alone would hold the mean of three normal ones three times in four."""
+    population, rng = POPULATIONS[name], np.random.default_rng(count)
+    found = []
+    for returns in population.draw(rng, (800, count)):
+        again = returns[rng.integers(0, count, (400, count))].mean(1)
+        found.append(widened(Values(np.array([returns.mean()]), again[:, None]), few(count)).interval(0))
+    assert covered(found, population.mean) >= least
+
+
+@pytest.mark.parametrize("count", [3, 5, 10])
+@pytest.mark.parametrize(
+    ("name", "low", "high"), [("normal", 0.93, 0.97), ("student3", 0.93, 0.98), ("collapse", 0.77, 0.9)]
+)
+def test_intervals_from_few_bags_cover_what_they_say(name: str, low: float, high: float, count: int) -> None:
+    """Bags that are independent, each with the spread that other logs would have: of their mean over as many logs."""
+    population, rng = POPULATIONS[name], np.random.default_rng(count)
+    found = []
+    for number, bags in enumerate(population.draw(rng, (800, count))):
+        # replicates are of one log's estimate; the mean of independent bags is √B times as well known
+        values = spread(bags[None], number, 400)
+        found.append(widened(values, count**-0.5).interval(0))
+    assert low <= covered(found, population.mean) <= high

@@ -191,7 +191,7 @@ def test_summary_table_and_figure(results, tmp_path) -> None:
     line = next(line for line in lines if line.method == "w" and line.size == 1000)
     by = {(row.method, row.draw): row.suboptimality for row in rows if row.role == "evaluation" and row.size == 1000}
     assert line.against_pp is not None
-    assert line.against_pp.estimate == pytest.approx(np.mean([by["w", i] - by["pp", i] for i in range(3)]))
+    assert line.against_pp.value == pytest.approx(np.mean([by["w", i] - by["pp", i] for i in range(3)]))
     text = [table.markdown() for table in tables(lines)]
     assert sum(part.count("\n| ") for part in text) == len(lines) + 2 * 2  # and a head and a rule per size
     assert "| SA-PP, √w |" in text[0]

@@ -36,7 +36,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     (rows,) = read_chain(tmp_path / "chain.csv").values()
     assert [row.method for row in rows] == list(METHODS)
     assert rows[0].loss == pytest.approx(chain[20, "outwards", "knowing"][0].loss, rel=1e-5)
-    compared = compare("sparse", mdps=6, policies=5, bootstrap=10)
+    compared = compare("sparse", mdps=6, policies=5)
     write_comparison(tmp_path / "comparison.csv", compared)
     assert [row.alpha for row in read_comparison(tmp_path / "comparison.csv")] == pytest.approx(
         [row.alpha for row in compared], rel=1e-5

@@ -9,7 +9,7 @@ from studies.theory.comparison import METHODS, compare
 
 
 def test_methods_are_compared_on_the_same_instances() -> None:
-    rows = {row.method: row for row in compare("sparse", "tv", mdps=60, policies=50, bootstrap=200)}
+    rows = {row.method: row for row in compare("sparse", "tv", mdps=60, policies=50)}
     assert tuple(rows) == METHODS
     assert rows["pp"].difference == 0
     assert rows["pp"].interval == (0, 0)

@@ -7,6 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 
+from sapp.tabular.occupancy import unnormalised_occupancy
 from sapp.tabular.tasks import Task, icu_sepsis, ward
 
 installed = pytest.mark.skipif(importlib.util.find_spec("icu_sepsis") is None, reason="icu-sepsis is not installed")
@@ -36,6 +37,11 @@ def test_icu_sepsis_is_what_its_authors_say() -> None:
     assert task.mdp.transition.shape == (716, 25, 716)
     assert task.ends.sum() == 3
     assert task.paying == 714
+    going_on = ~np.isin(np.arange(716), np.flatnonzero(task.ends))
+    assert going_on.sum() == 713
+    assert (task.behaviour[going_on] > 0).sum() == 9252
+    visits = 0.01 * unnormalised_occupancy(task.mdp, task.behaviour)[going_on].sum()
+    assert visits == pytest.approx(0.1, abs=0.02)  # most of the discounted occupancy lies behind the end
     np.testing.assert_allclose(task.behaviour.sum(-1), 1)
     assert task.length == pytest.approx(9.22, abs=0.05)
     undiscounted = icu_sepsis(0.999999).mdp

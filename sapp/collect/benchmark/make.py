@@ -25,6 +25,7 @@ from sapp.collect.benchmark.shipped import available, shipped
 from sapp.core.errors import SappError
 from sapp.core.files import remove_leftovers, write_text
 from sapp.core.locks import locked
+from sapp.core.statistics import standard_error
 from sapp.data.benchmark_names import NAMES, Name, parse
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.arrays import load_npz, save_npz
@@ -388,7 +389,7 @@ class _Summary:
             "return_mean": float(returns.mean()),
             "length_mean": float(lengths.mean()),
             "score_mean": float(scores.mean()),
-            "score_error": float(scores.std() / len(scores) ** 0.5),
+            "score_error": standard_error(scores) if len(scores) > 1 else None,
             "score_quantiles": dict(
                 zip((f"{q:g}" for q in QUANTILES), map(float, np.quantile(scores, QUANTILES)), strict=True)
             ),
