@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sapp.core.lazy import attach
-from sapp.core.version import __version__
+from sapp.core.version import __version__ as __version__
 
 _HOMES = {
     "sapp.algorithms": (
