@@ -56,7 +56,7 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
-def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the nearest known word, or nothing."""
-    near = get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    near = get_close_matches(word, list(known), n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
