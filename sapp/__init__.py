@@ -10,68 +10,35 @@ Names are imported when first used, so ``import sapp`` is cheap.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sapp.core.version import __version__
+from sapp.core.lazy import attach
+from sapp.core.version import __version__ as __version__
 
-_HOME = {
-    "CQL": "sapp.algorithms",
-    "BC": "sapp.algorithms",
-    "BCQ": "sapp.algorithms",
-    "BEAR": "sapp.algorithms",
-    "BRAC": "sapp.algorithms",
-    "ConvScores": "sapp.algorithms",
-    "DQN": "sapp.algorithms",
-    "DiscreteBC": "sapp.algorithms",
-    "DiscreteCQL": "sapp.algorithms",
-    "EDAC": "sapp.algorithms",
-    "FisherBRC": "sapp.algorithms",
-    "IQL": "sapp.algorithms",
-    "REM": "sapp.algorithms",
-    "ReBRAC": "sapp.algorithms",
-    "TD3BC": "sapp.algorithms",
-    "UWAC": "sapp.algorithms",
-    "Algorithm": "sapp.algorithms",
-    "preset": "sapp.algorithms.registry",
-    "register": "sapp.algorithms.config",
-    "Clip": "sapp.weights",
-    "ConstantWeights": "sapp.weights",
-    "DualDICE": "sapp.weights",
-    "Identity": "sapp.weights",
-    "LogMinMax": "sapp.weights",
-    "MatchedWeights": "sapp.weights",
-    "Power": "sapp.weights",
-    "RandomWeights": "sapp.weights",
-    "ShuffledWeights": "sapp.weights",
-    "StateWeights": "sapp.weights",
-    "Uniform": "sapp.weights",
-    "Control": "sapp.weights",
-    "ControlKind": "sapp.weights",
-    "FrozenWeights": "sapp.weights",
-    "OccupancyInfoNCE": "sapp.weights",
-    "OccupancyModel": "sapp.weights",
-    "RatioWeights": "sapp.weights",
-    "RescaledWeights": "sapp.weights",
-    "Transform": "sapp.weights",
-    "control": "sapp.weights",
-    "state_weights": "sapp.weights.registry",
-    "Dataset": "sapp.data",
-    "FrameDataset": "sapp.data",
-    "load": "sapp.data",
-    "save_npz": "sapp.data",
-    "save_minari": "sapp.collect.minari_export",
-    "Hook": "sapp.runs.hooks",
-    "Phase": "sapp.runs.phases",
-    "Run": "sapp.evaluation.run_evaluation",
-    "evaluate": "sapp.evaluation.run_evaluation",
-    "resume": "sapp.training.train",
-    "sa_protocol": "sapp.runs.phases",
-    "train": "sapp.training.train",
-    "SappError": "sapp.core.errors",
-}
+_HOMES = {
+    "sapp.algorithms": (
+        "Algorithm", "BC", "BCQ", "BEAR", "BRAC", "ConvScores", "CQL", "DiscreteBC", "DiscreteCQL", "DQN", "EDAC",
+        "FisherBRC", "IQL", "ReBRAC", "REM", "TD3BC", "UWAC",
+    ),
+    "sapp.algorithms.registry": ("preset",),
+    "sapp.algorithms.config": ("register",),
+    "sapp.weights": (
+        "Clip", "ConstantWeights", "Control", "control", "ControlKind", "DualDICE", "FrozenWeights", "Identity",
+        "LogMinMax", "MatchedWeights", "OccupancyInfoNCE", "OccupancyModel", "Power", "RandomWeights",
+        "RatioWeights", "RescaledWeights", "ShuffledWeights", "StateWeights", "Transform", "Uniform",
+    ),
+    "sapp.weights.registry": ("state_weights",),
+    "sapp.data": ("Dataset", "FrameDataset", "load", "save_npz"),
+    "sapp.collect.minari_export": ("save_minari",),
+    "sapp.runs.hooks": ("Hook",),
+    "sapp.runs.phases": ("Phase", "sa_protocol"),
+    "sapp.evaluation.run_evaluation": ("evaluate", "Run"),
+    "sapp.training.train": ("resume", "train"),
+    "sapp.core.errors": ("SappError",),
+    "sapp.core.version": ("__version__",),
+}  # fmt: skip
 
-__all__ = [*_HOME, "__version__"]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brings
     from sapp.algorithms import BC as BC
@@ -128,12 +95,4 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.weights import control as control
     from sapp.weights.registry import state_weights as state_weights
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'sapp' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = attach(__name__, _HOMES)

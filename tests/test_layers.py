@@ -54,7 +54,7 @@ def packages(module: str, names: tuple[str, ...]) -> list[str]:
         return []
     if len(parts) > 1:
         return [parts[1]]
-    home = {name: place.split(".")[1] for name, place in sapp._HOME.items()}
+    home = {name: module.split(".")[1] for module, held in sapp._HOMES.items() for name in held}
     return [home.get(name, name) for name in names if name != "__version__"] or ["training"]
 
 

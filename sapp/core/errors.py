@@ -57,10 +57,10 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text)
 
 
-def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" for the nearest known word, or nothing."""
     spelled = {_letters(each): each for each in reversed(list(known))}
-    near = get_close_matches(_letters(word), list(spelled), n=1, cutoff=cutoff)
+    near = get_close_matches(_letters(word), list(spelled), n=1)
     return f" (did you mean {spelled[near[0]]!r}?)" if near else ""
 
 

@@ -18,7 +18,7 @@ import math
 import warnings
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,6 @@ from sapp.core.extras import require
 if TYPE_CHECKING:
     import mujoco
 
-Physics = Literal["d4rl", "v4"]
 Vector = npt.NDArray[np.float64]
 
 

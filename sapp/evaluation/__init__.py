@@ -1,25 +1,5 @@
-"""Rollouts of many policies at once, and the statistics to report them with."""
+"""Playing policies: many at once, for whole episodes; videos; policies of files."""
 
-from sapp.core.statistics import (
-    Interval,
-    bootstrap_interval,
-    iqm,
-    mean,
-    mean_interval,
-    paired_difference,
-    standard_error,
-)
 from sapp.evaluation.rollouts import Rollouts, evaluate, evaluate_one
 
-__all__ = [
-    "Interval",
-    "Rollouts",
-    "bootstrap_interval",
-    "evaluate",
-    "evaluate_one",
-    "iqm",
-    "mean",
-    "mean_interval",
-    "paired_difference",
-    "standard_error",
-]
+__all__ = ["Rollouts", "evaluate", "evaluate_one"]

@@ -1,13 +1,14 @@
 """One-step models of the environment: where a state goes under an action, and whether the task ends there.
 
-Two kinds, for two kinds of world. States are standardised throughout.
+Two kinds, for two kinds of world. Particles ask either for its ``loss`` (what to minimise; then the error and that of a
+constant model, which the caller averages before it divides them) and for ``step`` (successors of states [P, S] under
+actions [P, A], and which of them ended the task [P]). States are standardised throughout.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import equinox as eqx
 import jax
@@ -34,19 +35,6 @@ class Transitions(eqx.Module):
     action: Array
     following: Array
     terminal: Array
-
-
-class Successor(Protocol):
-    """What particles ask of a one-step model."""
-
-    def loss(self, logged: Transitions) -> tuple[Array, tuple[Array, Array]]:
-        """What to minimise; then the error and that of a constant model (the caller averages both before it divides
-        them)."""
-        ...
-
-    def step(self, state: Array, action: Array, logged: Transitions, noise: Array, key: Array) -> tuple[Array, Array]:
-        """Successors of states [P, S] under actions [P, A], and which of them ended the task [P]."""
-        ...
 
 
 class GaussianSuccessor(eqx.Module):

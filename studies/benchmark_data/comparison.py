@@ -23,7 +23,7 @@ import numpy.typing as npt
 from sapp.core.errors import SappError
 from sapp.core.files import write_aside, write_text
 from sapp.core.statistics import Interval, mean_interval
-from sapp.data.benchmark_names import D4RL_EPISODES, D4RL_RETURNS, QUALITIES, TRANSITIONS
+from sapp.data.benchmark_names import D4RL_EPISODES, QUALITIES, TRANSITIONS
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.d4rl import load_hdf5
 from sapp.data.normalised_scores import normalized_score
@@ -31,6 +31,7 @@ from sapp.envs import make
 from sapp.envs.collect import collect
 from sapp.envs.policies import load_policy
 from sapp.report.report_tables import cell, table
+from studies.benchmark_data.levels import D4RL_RETURNS
 
 Values = npt.NDArray[np.float64]
 GRID, STATES, POOL, EXCHANGES = 400, 64, 400, 4_999

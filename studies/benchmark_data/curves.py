@@ -13,8 +13,8 @@ from typing import Any
 from sapp.collect.online_run import EVALUATIONS
 from sapp.core.errors import SappError
 from sapp.core.files import write_aside
-from sapp.data.benchmark_names import EXPERT, MEDIUM
 from sapp.runs import metric_tables as tables
+from studies.benchmark_data.levels import EXPERT, MEDIUM
 
 
 def plot(folder: str | Path, path: str | Path) -> Path:

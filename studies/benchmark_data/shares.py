@@ -23,7 +23,8 @@ import numpy as np
 from sapp.collect.benchmark.recipes import UNIFORM, Segment, recipe
 from sapp.collect.benchmark.shipped import CARD, FOLDER, shipped
 from sapp.core.files import write_text
-from sapp.data.benchmark_names import NAMES, Name, d4rl_return, parse
+from sapp.data.benchmark_names import NAMES, Name, parse
+from studies.benchmark_data.levels import d4rl_return
 
 UNIFORM_STEPS = 1_000
 """Uniform actions at the start of a replay set: those of D4RL's learner."""

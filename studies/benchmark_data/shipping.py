@@ -23,10 +23,10 @@ from sapp.collect.online_run import OnlineRun
 from sapp.collect.snapshot_evaluation import evaluate_snapshots, play
 from sapp.core.errors import SappError
 from sapp.core.files import write_text
-from sapp.data.benchmark_names import EXPERT, MEDIUM, MEDIUM_TOLERANCE
 from sapp.data.normalised_scores import normalized_score
 from sapp.envs.policies import TanhGaussianPolicy
 from sapp.envs.policy_files import rounded, save_policies
+from studies.benchmark_data.levels import EXPERT, MEDIUM, MEDIUM_TOLERANCE
 from studies.benchmark_data.shares import choose
 
 Say = Callable[[str], None]

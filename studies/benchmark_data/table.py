@@ -15,10 +15,11 @@ from typing import Any
 
 from sapp.collect.benchmark.make import standing
 from sapp.core.errors import SappError
-from sapp.data.benchmark_names import D4RL_RETURNS, NAMES, d4rl_return, parse
+from sapp.data.benchmark_names import NAMES, parse
 from sapp.data.normalised_scores import normalized_score, reference
 from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import table as markdown_table
+from studies.benchmark_data.levels import D4RL_RETURNS, d4rl_return
 
 HEADINGS = (
     "dataset", "mean return ± s.e.", "D4RL's", "ratio", "within 10 %", "episodes", "D4RL's", "mean length", "D4RL's",

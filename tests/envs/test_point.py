@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 from sapp.core.errors import SappError
+from sapp.core.statistics import mean, standard_error
 from sapp.envs import REFERENCE, make
 from sapp.envs.point import PIT, behaviour_dataset, controller
-from sapp.evaluation import evaluate_one, mean, standard_error
+from sapp.evaluation import evaluate_one
 
 
 def test_reference_scores_are_those_of_the_two_policies():

@@ -3,11 +3,12 @@ import pytest
 
 from sapp.collect.benchmark.shipped import shipped
 from sapp.core.errors import SappError
+from sapp.core.statistics import mean, standard_error
 from sapp.data.normalised_scores import reference
 from sapp.envs import make
 from sapp.envs.point import controller
 from sapp.envs.policies import load_policy
-from sapp.evaluation import evaluate, evaluate_one, mean, standard_error
+from sapp.evaluation import evaluate, evaluate_one
 from sapp.evaluation.rollouts import evaluate_discounted
 
 

@@ -11,9 +11,10 @@ from sapp.collect.benchmark.make import load, make
 from sapp.collect.benchmark.recipes import recipe
 from sapp.collect.benchmark.shipped import shipped
 from sapp.core.errors import SappError
-from sapp.data.benchmark_names import NAMES, d4rl_return, parse
+from sapp.data.benchmark_names import NAMES, parse
 from sapp.report.marked_sections import sections_of
 from studies.benchmark_data import table
+from studies.benchmark_data.levels import d4rl_return
 from studies.benchmark_data.shares import expected, measured
 
 ROWS = Path(table.__file__).parent / "rows" / "datasets.csv"

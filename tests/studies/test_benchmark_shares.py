@@ -7,7 +7,8 @@ import pytest
 
 from sapp.collect.benchmark.recipes import UNIFORM, Segment, recipe
 from sapp.collect.benchmark.shipped import shipped
-from sapp.data.benchmark_names import D4RL_ESTIMATES, D4RL_RETURNS, ENVIRONMENTS, NAMES, d4rl_return, parse
+from sapp.data.benchmark_names import ENVIRONMENTS, NAMES, parse
+from studies.benchmark_data.levels import D4RL_ESTIMATES, D4RL_RETURNS, d4rl_return
 from studies.benchmark_data.shares import choose, expected, fit, measured, rounded, stretches
 
 EPISODES_OFF = {"hopper-medium-replay": 0.16, "walker2d-medium": 0.10, "hopper-medium": 0.08}
