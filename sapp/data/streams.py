@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _WHO = re.compile(r"(agent|env|environment|worker|actor|player|robot|vehicle)(_?(id|idx|index|number|rank|name))?")
+_FIRST = re.compile(r"is_first|first_step|(is_)?episode_starts?|start_of_episode|is_start|resets?")
 
 
 def names_who_acts(name: str) -> bool:
@@ -17,6 +18,15 @@ def names_who_acts(name: str) -> bool:
         name: of the column.
     """
     return _WHO.fullmatch(name.strip().lower()) is not None
+
+
+def marks_starts(name: str) -> bool:
+    """Whether a column, by its name, marks the first rows of episodes.
+
+    Args:
+        name: of the column.
+    """
+    return _FIRST.fullmatch(name.strip().lower()) is not None
 
 
 def codes(values: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Ledger, load_vectors
 from sapp.data.ledger import Kind
 from sapp.data.streams import (
@@ -112,6 +113,27 @@ def test_a_counter_that_starts_again_begins_an_episode() -> None:
     # with the successors inferred, nothing follows the last steps of the four that stop
     table.pop("next_obs")
     assert load_vectors(table, last_step="drop").episode_lengths.tolist() == [6, 4, 8, 4, 8, 6]
+
+
+def test_a_flag_on_first_rows_begins_an_episode() -> None:
+    table = one_after_the_other()
+    table["is_first"] = table.pop("step") == 0
+    data = load_vectors(table)
+    assert data.episode_lengths.tolist() == FLAT
+    assert {each.name: each.use for each in Ledger.of(data).used}["is_first"] == "where episodes begin"
+    assert any("'is_first' marks 6 first rows of episodes, 3 of them after rows" in x for x in Ledger.of(data).lines())
+
+
+def test_ids_that_are_used_again_are_warned_of() -> None:
+    table = one_after_the_other()
+    table |= {"terminated": np.zeros(40), "episode": np.repeat([0, 1, 2, 0, 1, 2], FLAT)}
+    step = table.pop("step")
+    data = load_vectors(table)
+    assert data.num_episodes == 3
+    (warning,) = Ledger.of(data).lines(Kind.WARNING)
+    assert warning.startswith("6 runs of rows share 3 ids of episode, and each id's rows are read as one episode")
+    with pytest.raises(SappError, match="has step 0 twice"):  # where steps are known it is certain
+        load_vectors({**table, "step": step})
 
 
 def test_a_counter_that_is_none_is_warned_of() -> None:
