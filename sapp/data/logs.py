@@ -220,8 +220,8 @@ class _Log:
         if self.mapping.one_row_episodes:
             return
         for name in first_that(self.table.names, [*self.uses, *self.mapping.ignore]):
-            who = self.table.column(name)
-            if who.dtype.kind not in "biufO" or who.size != self.table.rows:
+            who = self.table.glance(name)
+            if who is None or who.dtype.kind not in "biufO" or who.size != self.table.rows:
                 continue
             code, ends, episode = codes(who), self._marked_ends(), self.arrays.get("episode")
             if not changes_within(code, ends, episode):
@@ -247,8 +247,8 @@ class _Log:
         if not only_warn and self._find_first_rows([name for name in free if marks_starts(name)]):
             return
         for name in detect(free, self.table.where, ("time",)).get("time", ()):
-            time, ends = self.table.column(name), self._marked_ends()
-            if time.dtype.kind not in "iufM" or time.size != self.table.rows or empty(time).any():
+            time, ends = self.table.glance(name), self._marked_ends()
+            if time is None or time.dtype.kind not in "iufM" or time.size != self.table.rows or empty(time).any():
                 continue
             time = time.reshape(-1)
             back = np.append(False, time[1:] <= time[:-1])
@@ -275,12 +275,10 @@ class _Log:
     def _find_first_rows(self, names: Sequence[str]) -> bool:
         """Use a flag that is set on the first row of every episode."""
         for name in names:
-            values = self.table.column(name)
-            if (
-                values.dtype.kind not in "biuf"
-                or values.size != self.table.rows
-                or set(np.unique(values)) != {0, 1}
-            ):
+            values = self.table.glance(name)
+            if values is None or values.dtype.kind not in "biuf" or values.size != self.table.rows:
+                continue
+            if set(np.unique(values)) != {0, 1}:
                 continue
             start, ends = values.reshape(-1) == 1, self._marked_ends()
             self.uses[name] = "where episodes begin"
@@ -308,7 +306,9 @@ class _Log:
         ids, after = "episode" not in self.arrays, "next_observation" not in self.arrays
         if not (ids and "timeout" not in self.arrays) and not after:
             return None
-        values = self.table.column(name)
+        values = self.table.glance(name)
+        if values is None or len(values) != self.table.rows:
+            return None
         if ids and "timeout" not in self.arrays and looks_like_ids(values, self._marked_ends()):
             return "keeps one value over runs of rows and changes where no end is marked: is it episode?"
         if after and looks_like_successor(values, self.arrays["observation"]):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _WHO = re.compile(r"(agent|env|environment|worker|actor|player|robot|vehicle)(_?(id|idx|index|number|rank|name))?")
-_FIRST = re.compile(r"is_first|first_step|(is_)?episode_starts?|start_of_episode|is_start|resets?")
+_FIRST = re.compile(r"is_first|first_step|(is_)?episode_starts?|start_of_episode|is_start")
 
 
 def names_who_acts(name: str) -> bool:
@@ -56,7 +56,7 @@ def changes_within(code: np.ndarray, ends: np.ndarray, episode: np.ndarray | Non
 
 
 def ids_of(code: np.ndarray, ends: np.ndarray, episode: np.ndarray | None) -> np.ndarray:
-    """Ids [N] of the episodes of each who acts: those of the log told apart, or from one marked end to the next.
+    """Ids [N] of the episodes of each who acts: the log's, or from one marked end to the next.
 
     Args:
         code: [N], who acts.

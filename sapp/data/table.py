@@ -60,6 +60,13 @@ class Table:
             self._held[name] = _as_text(self._read(name))
         return self._held[name]
 
+    def glance(self, name: str) -> np.ndarray | None:
+        """A column that nobody asked for, as it was read and without keeping it; None where it cannot be one array."""
+        try:
+            return self._held[name] if name in self._held else _as_text(self._read(name))
+        except SappError:
+            return None
+
     def numbers(self, name: str) -> np.ndarray:
         """A column as numbers: [N], or [N, width] for one of lists; empty values are NaN, infinity is refused."""
         values = self.column(name)
