@@ -41,6 +41,7 @@ from sapp.data.streams import (
     changes_within,
     codes,
     first_that,
+    goes_on,
     ids_of,
     looks_like_ids,
     looks_like_successor,
@@ -226,12 +227,18 @@ class _Log:
             code, ends, episode = codes(who), self._marked_ends(), self.arrays.get("episode")
             if not changes_within(code, ends, episode):
                 continue
+            time = None if self.mapping.time is None else self.table.glance(self.mapping.time)
+            after = self.arrays.get("next_observation")
+            handed_over = goes_on(code, episode, time, self.arrays["observation"], after)
+            if handed_over and time is None:
+                continue  # the next observations say so
             what = f"column {name!r} changes within episodes: {int(code.max()) + 1} act by turns"
-            if only_warn:
+            if only_warn or handed_over:
+                why = "every time occurs once, so episodes go on" if handed_over else "the mapping does not use it"
                 self.ledger.say(
                     Kind.WARNING,
-                    f"{what}, and the mapping does not use it: give each one's steps episode ids of their own, or list "
-                    f"it in ignore",
+                    f"{what}, and {why}: if several act at once, give each one's steps episode ids of their own, or "
+                    f"list it in ignore",
                 )
                 continue
             self.arrays["episode"] = ids_of(code, ends, episode)

@@ -85,7 +85,10 @@ def test_a_mapping_that_names_all_is_not_overruled_but_told() -> None:
     }
     data = load_vectors(table, columns=columns)
     (warning,) = Ledger.of(data).lines(Kind.WARNING)
-    assert "'env_id' changes within episodes: 2 act by turns, and the mapping does not use it" in warning
+    assert (
+        "'env_id' changes within episodes: 2 act by turns, and the mapping does not use it: if several act at once"
+        in warning
+    )
     assert Ledger.of(load_vectors(table, columns={**columns, "ignore": "env_id"})).lines(Kind.WARNING) == []
 
 
@@ -95,6 +98,20 @@ def test_who_acts_is_nothing_where_each_has_its_own_episodes() -> None:
     data = load_vectors({key: value[order] for key, value in table.items()})
     assert data.episode_lengths.tolist() == FLAT
     assert "who acts" not in [each.use for each in Ledger.of(data).used]
+
+
+def test_a_hand_over_within_an_episode_is_no_turn() -> None:
+    """The operator changes while the task goes on: successors tell, or that no time occurs twice."""
+    table = one_after_the_other()
+    table |= {"episode": np.repeat(range(6), FLAT), "actor": np.where(table["step"] < 3, "human", "autopilot")}
+    data = load_vectors(table)
+    assert data.episode_lengths.tolist() == FLAT
+    (warning,) = Ledger.of(data).lines(Kind.WARNING)
+    assert "'actor' changes within episodes: 2 act by turns, and every time occurs once, so episodes go on" in warning
+    table.pop("step")
+    data = load_vectors(table)
+    assert data.episode_lengths.tolist() == FLAT
+    assert Ledger.of(data).lines(Kind.WARNING) == []
 
 
 def one_after_the_other() -> dict[str, np.ndarray]:
