@@ -154,6 +154,7 @@ class Table:
                 hot = f"; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
                 if isinstance(value, str) and re.fullmatch(r"[+-]?\d+,\d+", value.strip()):
                     hot = "; decimals are read with a point"
+                hot = "; the names of the columns stand there again: take that row out" if value == name else hot
                 hot = "; dates are read as 2024-01-31 or 2024-01-31 12:00:00" if dates else hot
                 return SappError(
                     f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; fix it or map "
