@@ -79,6 +79,10 @@ def test_time_outs_that_nothing_tells_of(after: Any) -> None:
     assert data.num_episodes == 14
     assert "observations jump within episodes whenever 50 steps have passed, 26 times (likely)" in said(data)
     assert "max_episode_steps = 50" in said(data)
+    rows = {key: getattr(data, key) for key in ("observation", "action", "reward", "terminal")}
+    cured = load_vectors(rows, max_episode_steps=50, last_step="drop")
+    assert cured.num_episodes == 40
+    assert "jump" not in said(cured)
     one = walk(observation=lambda a: a["observation"] + paths, next_observation=after, timeout=None,
                terminal=lambda a: np.zeros(len(a["reward"]), bool))  # fmt: skip
     assert "observations jump" in said(one)
