@@ -72,6 +72,8 @@ _KNOWN = re.compile(
     r"value_targets|action_dist_inputs|weights?|seed|(dataset_|task_)?index|__index_level_\d+__|unnamed: \d+|count"
 )
 """Columns that logs often have and that mean nothing to learning."""
+_OPPOSITE = re.compile(r"masks?|not_?dones?|non_?terminals?|not_?terminals?|not_?terminated|continues?")
+"""Names of columns that are 1 where the task goes on."""
 NOT_NEEDED = "not needed"
 """Why these are not used."""
 
@@ -146,6 +148,24 @@ def refuse_near_misses(unused: Sequence[str], taken: Mapping[str, object], where
             f"(columns={{{role!r}: {name!r}}} or --map {role}={name}), or say that it means nothing "
             f"(ignore = [{name!r}] or --map ignore={name})"
         )
+
+
+def refuse_opposites(names: Sequence[str], taken: Collection[str], where: str) -> None:
+    """Raise where a column seems to say that the task goes on, and nothing says that it ends.
+
+    Args:
+        names: of columns that were not said to be ignored.
+        taken: fields that have a column.
+        where: what error messages call the table.
+    """
+    if "terminal" in taken or "done" in taken:
+        return
+    for name in names:
+        if _OPPOSITE.fullmatch(name.strip().lower()):
+            raise SappError(
+                f"{where}: column {name!r} looks like the opposite of terminal, 0 where the task ended; log terminal "
+                f"as 1 minus it, or say that it means nothing (ignore = [{name!r}] or --map ignore={name})"
+            )
 
 
 def missing_field(role: str, names: Sequence[str], where: str) -> SappError:

@@ -109,9 +109,53 @@ def _hidden_resets(data: Dataset) -> Iterator[Finding]:
             return
 
 
+def _flags(data: Dataset) -> Iterator[Finding]:
+    """Ends that are marked the other way round, or a row late."""
+    if data.size < 50 or _asked_to_end(data):
+        return
+    share = float(data.terminal.mean())
+    if share > 0.5:
+        yield Finding(
+            f"the task ends in {share:.0%} of rows", Sure.LIKELY,
+            "is the flag the other way round, 1 where the task goes on? If every row is an episode of its own, say so "
+            "(one_row_episodes = true)",
+        )  # fmt: skip
+        return
+    lengths = data.episode_lengths[data.terminal[data.episode_ends]]
+    alone = int(np.count_nonzero(lengths == 1))
+    late = alone >= 5 and alone > 0.8 * len(lengths) and np.median(data.episode_lengths[data.episode_lengths > 1]) > 3
+    if not late and len(lengths) >= 5 and _inferred_successors(data):
+        change = np.linalg.norm(np.diff(data.observation / np.maximum(data.observation_std, 1e-6), axis=0), axis=1)
+        ends = np.flatnonzero(data.terminal[:-1])
+        before = ends[(ends > 0) & (data.step[ends] > 0)] - 1
+        usual = np.median(change)
+        late = bool(len(before) and np.median(change[before]) > 4 * usual and np.median(change[ends]) < 2 * usual)
+    if late:
+        yield Finding(
+            f"{len(lengths)} ends seem to be marked on the first row of the next episode", Sure.LIKELY,
+            "the flag belongs on the last row: move it up by one row, or an episode's last step leads into the next",
+        )  # fmt: skip
+
+
+def _running_sums(data: Dataset) -> Iterator[Finding]:
+    """Rewards that are the return so far."""
+    inside = np.flatnonzero(~(data.terminal | data.timeout))[:_SAMPLE]
+    if len(inside) < 100 or data.num_episodes < 3 or len(np.unique(data.reward[inside])) < 20:
+        return
+    rise = data.reward[inside + 1] - data.reward[inside]
+    starts = np.abs(data.reward[data.episode_starts]).mean()
+    ends = np.abs(data.reward[data.episode_ends]).mean()
+    if max(np.mean(rise > 0), np.mean(rise < 0)) > 0.97 and ends > 3 * starts:
+        yield Finding(
+            f"rewards {'rise' if np.mean(rise > 0) > 0.5 else 'fall'} from row to row in every episode, from "
+            f"{starts:.3g} to {ends:.3g} in size", Sure.POSSIBLE,
+            "if they are the sum so far, log what each step adds",
+        )  # fmt: skip
+
+
 def _successors(data: Dataset) -> Iterator[Finding]:
     """Rows in the order of a buffer that was shuffled, or of several environments by turns."""
-    if _inferred_successors(data) or data.size < 50:
+    if _inferred_successors(data) or data.size < 50 or data.terminal.mean() > 0.5:
         return
     if _found_by_successors(data) and np.median(data.episode_lengths) <= 2:
         yield Finding(
@@ -350,8 +394,8 @@ def _few(data: Dataset) -> Iterator[Finding]:
 
 
 QUESTIONS = (
-    _one_long_episode, _hidden_resets, _successors, _auto_reset, _ends_at_one_length, _densities, _leaks, _reward,
-    _time_order, _features, _actions, _copies, _few,
+    _one_long_episode, _flags, _hidden_resets, _successors, _auto_reset, _ends_at_one_length, _densities, _leaks,
+    _reward, _running_sums, _time_order, _features, _actions, _copies, _few,
 )  # fmt: skip
 """Each takes a dataset and yields what it finds."""
 

@@ -20,6 +20,7 @@ from sapp.data.field_names import (
     detect,
     normal,
     refuse_near_misses,
+    refuse_opposites,
     why_unused,
 )
 from sapp.data.ledger import Column, Kind, Ledger, positions, refuse_loss, reward_share
@@ -35,13 +36,16 @@ from sapp.data.repair import (
     sparse_rewards,
     split_at,
 )
+from sapp.data.rlds import steps_of_rlds
 from sapp.data.streams import (
     changes_within,
     codes,
     first_that,
+    goes_on,
     ids_of,
     looks_like_ids,
     looks_like_successor,
+    marks_starts,
     restarts,
 )
 from sapp.data.table import Table, empty
@@ -76,6 +80,7 @@ def read_log(
     """
     ledger = ledger if ledger is not None else Ledger()
     ledger.rows = table.rows
+    table, columns = steps_of_rlds(table, columns, ledger)
     mapping = columns.completed(table.names, table.where)
     if table.rows == 0:
         raise SappError(f"{table.where}: no transitions (0 rows below the header); give at least one step")
@@ -225,18 +230,24 @@ class _Log:
         if self.mapping.one_row_episodes:
             return
         for name in first_that(self.table.names, [*self.uses, *self.mapping.ignore]):
-            who = self.table.column(name)
-            if who.dtype.kind not in "biufO" or who.size != self.table.rows:
+            who = self.table.glance(name)
+            if who is None or who.dtype.kind not in "biufO" or who.size != self.table.rows:
                 continue
             code, ends, episode = codes(who), self._marked_ends(), self.arrays.get("episode")
             if not changes_within(code, ends, episode):
                 continue
+            time = None if self.mapping.time is None else self.table.glance(self.mapping.time)
+            after = self.arrays.get("next_observation")
+            handed_over = goes_on(code, episode, time, self.arrays["observation"], after)
+            if handed_over and time is None:
+                continue  # the next observations say so
             what = f"column {name!r} changes within episodes: {int(code.max()) + 1} act by turns"
-            if only_warn:
+            if only_warn or handed_over:
+                why = "every time occurs once, so episodes go on" if handed_over else "the mapping does not use it"
                 self.ledger.say(
                     Kind.WARNING,
-                    f"{what}, and the mapping does not use it: give each one's steps episode ids of their own, or list "
-                    f"it in ignore",
+                    f"{what}, and {why}: if several act at once, give each one's steps episode ids of their own, or "
+                    f"list it in ignore",
                 )
                 continue
             self.arrays["episode"] = ids_of(code, ends, episode)
@@ -249,9 +260,11 @@ class _Log:
         if "episode" in self.arrays:
             return
         free = [name for name in self.table.names if name not in self.uses and name not in self.mapping.ignore]
+        if not only_warn and self._find_first_rows([name for name in free if marks_starts(name)]):
+            return
         for name in detect(free, self.table.where, ("time",)).get("time", ()):
-            time, ends = self.table.column(name), self._marked_ends()
-            if time.dtype.kind not in "iufM" or time.size != self.table.rows or empty(time).any():
+            time, ends = self.table.glance(name), self._marked_ends()
+            if time is None or time.dtype.kind not in "iufM" or time.size != self.table.rows or empty(time).any():
                 continue
             time = time.reshape(-1)
             back = np.append(False, time[1:] <= time[:-1])
@@ -275,6 +288,27 @@ class _Log:
                 f"(--map episode=NAME), or list {name!r} in ignore",
             )
 
+    def _find_first_rows(self, names: Sequence[str]) -> bool:
+        """Use a flag that is set on the first row of every episode."""
+        for name in names:
+            values = self.table.glance(name)
+            if values is None or values.dtype.kind not in "biuf" or values.size != self.table.rows:
+                continue
+            if set(np.unique(values)) != {0, 1}:
+                continue
+            start, ends = values.reshape(-1) == 1, self._marked_ends()
+            self.uses[name] = "where episodes begin"
+            if not np.any(start[1:] & ~ends[:-1]):
+                return True
+            self.arrays["episode"] = np.cumsum(start | np.append(False, ends[:-1]))
+            self.ledger.say(
+                Kind.READ,
+                f"column {name!r} marks {np.count_nonzero(start)} first rows of episodes, "
+                f"{np.count_nonzero(start[1:] & ~ends[:-1])} of them after rows that are not marked as ends",
+            )
+            return True
+        return False
+
     def _marked_ends(self) -> np.ndarray:
         """Rows [N] that the log marks as the last of an episode."""
         ends = np.zeros(self.table.rows, bool)
@@ -288,7 +322,9 @@ class _Log:
         ids, after = "episode" not in self.arrays, "next_observation" not in self.arrays
         if not (ids and "timeout" not in self.arrays) and not after:
             return None
-        values = self.table.column(name)
+        values = self.table.glance(name)
+        if values is None or len(values) != self.table.rows:
+            return None
         if ids and "timeout" not in self.arrays and looks_like_ids(values, self._marked_ends()):
             return "keeps one value over runs of rows and changes where no end is marked: is it episode?"
         if after and looks_like_successor(values, self.arrays["observation"]):
@@ -310,7 +346,9 @@ class _Log:
         unused = [name for name in self.table.names if name not in self.uses]
         ignored: Collection[str] = self.mapping.ignore
         taken = {key for key in ROLES if named(getattr(self.mapping, key))}
+        kept = [name for name, use in self.uses.items() if use.startswith("kept")]
         if not given.names_all:
+            refuse_opposites([name for name in (*unused, *kept) if name not in ignored], taken, self.table.where)
             refuse_near_misses([name for name in unused if name not in ignored], dict.fromkeys(taken), self.table.where)
         for name in self.table.names:
             if name in self.uses:
@@ -318,8 +356,8 @@ class _Log:
                 continue
             note = why_unused(name, taken, ignored)
             self.ledger.columns.append(Column(name, None, note))
-            if note.startswith("looks like time") and self.mapping.episode is None:
-                continue  # it orders rows within episodes, if these are known: see _find_restarts
+            if note.startswith("looks like time") and not (given.names_all or self.mapping.episode):
+                continue  # _find_restarts has spoken, if there is anything to say
             if note.startswith("looks like"):
                 self.ledger.say(Kind.WARNING, f"column {name!r} {note}: map it, or list it in ignore")
             elif name not in ignored and note != NOT_NEEDED and (seems := self._looks_like(name)):
@@ -406,6 +444,14 @@ class _Log:
         if episode is None or mapping.one_row_episodes:
             return
         _, first, code = np.unique(episode, return_index=True, return_inverse=True)
+        runs = 1 + np.count_nonzero(code[1:] != code[:-1])
+        if mapping.time is None and len(first) < runs <= 0.2 * len(code):
+            self.ledger.say(
+                Kind.WARNING,
+                f"{runs} runs of rows share {len(first)} ids of {mapping.episode or 'episodes'}, and each id's rows "
+                f"are read as one episode, in the order of the file: if an id is used again for another episode, give "
+                f"each its own; else map what orders them (--map time=NAME)",
+            )
         if mapping.time is None:
             order = np.argsort(first[code], kind="stable")
         else:

@@ -81,6 +81,12 @@ class Steps:
             found = "next_observation differing from the next row's observation"
         if (both := told is not None and int((terminal & told).sum())) and not old_done:
             self.ledger.say(Kind.READ, f"{both} rows are marked as terminal and as time-out: the terminal counts")
+            if both == np.count_nonzero(told) >= 5:
+                self.ledger.say(
+                    Kind.WARNING,
+                    f"all {both} time-outs are marked as terminal, too, so none is left: if the column is set at every "
+                    f"end, as Gym's old done was, map it as done (--map done=NAME)",
+                )
         timeout = timeout & ~terminal
         timeout[-1] = not terminal[-1]
         self.arrays.update(terminal=terminal, timeout=timeout)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 _WHO = re.compile(r"(agent|env|environment|worker|actor|player|robot|vehicle)(_?(id|idx|index|number|rank|name))?")
+_FIRST = re.compile(r"is_first|first_step|(is_)?episode_starts?|start_of_episode|is_start")
 
 
 def names_who_acts(name: str) -> bool:
@@ -17,6 +18,15 @@ def names_who_acts(name: str) -> bool:
         name: of the column.
     """
     return _WHO.fullmatch(name.strip().lower()) is not None
+
+
+def marks_starts(name: str) -> bool:
+    """Whether a column, by its name, marks the first rows of episodes.
+
+    Args:
+        name: of the column.
+    """
+    return _FIRST.fullmatch(name.strip().lower()) is not None
 
 
 def codes(values: np.ndarray) -> np.ndarray:
@@ -45,8 +55,33 @@ def changes_within(code: np.ndarray, ends: np.ndarray, episode: np.ndarray | Non
     return bool(np.any((code[1:] != code[:-1]) & ~ends[:-1]))
 
 
+def goes_on(
+    code: np.ndarray, episode: np.ndarray | None, time: np.ndarray | None, observation: np.ndarray,
+    after: np.ndarray | None,
+) -> bool:  # fmt: skip
+    """Whether an episode goes on where who acts changes, as in a hand-over, and no two act by turns.
+
+    Args:
+        code: [N], who acts.
+        episode: [N] ids, where there are some.
+        time: [N], where the log has it: those who act by turns share it.
+        observation: [N, O].
+        after: [N, O], the next observations, where the log has them.
+    """
+    if episode is not None and time is not None:
+        when = codes(episode).astype(np.int64) * (len(time) + 1) + codes(time)
+        return len(np.unique(when)) == len(when)
+    if after is None or after.shape != observation.shape:
+        return False
+    change = np.flatnonzero(code[1:] != code[:-1])
+    own = np.array([np.argmax(code[row + 1 :] == code[row]) + row + 1 for row in change[:1_000]], int)
+    rows = change[:1_000]
+    next_row, next_own = (np.all(np.isclose(after[rows], observation[to]), axis=1).mean() for to in (rows + 1, own))
+    return bool(next_row > next_own)
+
+
 def ids_of(code: np.ndarray, ends: np.ndarray, episode: np.ndarray | None) -> np.ndarray:
-    """Ids [N] of the episodes of each who acts: those of the log told apart, or from one marked end to the next.
+    """Ids [N] of the episodes of each who acts: the log's, or from one marked end to the next.
 
     Args:
         code: [N], who acts.

@@ -54,6 +54,13 @@ class Table:
             self._held[name] = _as_text(self._read(name))
         return self._held[name]
 
+    def glance(self, name: str) -> np.ndarray | None:
+        """A column that nobody asked for, as it was read and without keeping it; None where it cannot be one array."""
+        try:
+            return self._held[name] if name in self._held else _as_text(self._read(name))
+        except SappError:
+            return None
+
     def numbers(self, name: str) -> np.ndarray:
         """A column as numbers: [N], or [N, width] for one of lists; empty values are NaN, infinity is refused."""
         values = self.column(name)
@@ -141,6 +148,7 @@ class Table:
                 hot = f"; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
                 if isinstance(value, str) and re.fullmatch(r"[+-]?\d+,\d+", value.strip()):
                     hot = "; decimals are read with a point"
+                hot = "; the names of the columns stand there again: take that row out" if value == name else hot
                 hot = "; dates are read as 2024-01-31 or 2024-01-31 12:00:00" if dates else hot
                 return SappError(
                     f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; fix it or map "

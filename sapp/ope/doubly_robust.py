@@ -65,7 +65,7 @@ def dice_of_bags(fitted: Fitted) -> np.ndarray:
     return reward / np.maximum(np.einsum("pbe,be->pb", fitted.weight, fitted.counts), 1e-12)
 
 
-def spread(bags: np.ndarray, seed: int, replicates: int) -> Values:
+def spread(bags: np.ndarray, seed: int, replicates: int = REPLICATES) -> Values:
     """Joint replicates from estimates of bags [P, B].
 
     Bags differ as other logs would (episodes are resampled) and as other seeds would. Replicates are normal with the
@@ -80,7 +80,7 @@ def spread(bags: np.ndarray, seed: int, replicates: int) -> Values:
     return Values(point, point + (z / chi) @ (bags - point[:, None]).T)
 
 
-def doubly_robust(fitted: Fitted, seed: int, replicates: int) -> Values:
+def doubly_robust(fitted: Fitted, seed: int, replicates: int = REPLICATES) -> Values:
     """The out-of-bag doubly robust estimate; replicates resample episodes and bags."""
     rng = np.random.default_rng((seed, 13))
     bags, episodes = fitted.counts.shape

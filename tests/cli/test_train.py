@@ -56,7 +56,7 @@ def test_sweep_gives_each_algorithm_each_of_the_weights():
         (["--pretrain", "5"], "--pretrain and --ratio-steps are for weights that learn"),
         (["--precision", "half"], "precision"),
         (["--out", "TAKEN"], "already holds a run"),
-        (["--out", __file__ + "/run"], "test_main.py is not a folder"),
+        (["--out", __file__ + "/run"], "test_train.py is not a folder"),
         (["--map", "episode=x", "--steps", "0"], "--steps '0'"),
         (["--map", "episode=x", "--eval-episodes", "0"], "eval_episodes is 0"),
         (["--map", "episode=x", "--checkpoint-every", "-5"], "checkpoint_every is -5"),
@@ -80,6 +80,29 @@ def test_discrete_learners_are_refused_before_a_known_dataset_is_made(monkeypatc
     for name in ("hopper-medium", "walker2d-random-v2"):
         assert main(["train", "discrete-cql", name]) == 2
         assert f"{name}: its actions are continuous, DiscreteCQL takes discrete ones" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--stepz", "5"], "--stepz is unknown; did you mean --steps?"),
+        (["--alpha", "much"], "cannot read 'much'"),
+        (["--eval-every", "-3"], "eval_every is -3"),
+        (["--weights", "dualdyce"], "did you mean 'dualdice'?"),
+        (["--environment", "Nope-v3"], "environment 'Nope-v3' is unknown"),
+        (["--environment", "nowhere:Env-v0"], "module 'nowhere' cannot be imported"),
+        (["--columns", "nowhere.toml"], "no such file"),
+        (["--map", "rewrd=x"], "did you mean 'reward'?"),
+        (["--discount", "2"], "discount is 2"),
+        (["--seeds", "few"], "--seeds 'few'"),
+    ],
+)
+def test_options_are_looked_at_before_a_known_dataset_is_made(words, says, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for place in ("sapp.training.planning.load", "sapp.collect.benchmark.make.make"):
+        monkeypatch.setattr(place, lambda *given, **options: pytest.fail("data were looked for"))
+    assert main(["train", "cql", "hopper-medium", *words]) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_weights_by_name_train_and_are_in_the_runs_configuration(point_file, tiny, short, tmp_path):

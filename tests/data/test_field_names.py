@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sapp.core.errors import SappError
-from sapp.data.field_names import ROLES, detect, refuse_near_misses, resembles, why_unused
+from sapp.data.field_names import ROLES, detect, refuse_near_misses, refuse_opposites, resembles, why_unused
 
 
 def test_no_name_means_two_fields() -> None:
@@ -48,6 +48,14 @@ def test_why_a_column_is_not_used() -> None:
     assert why_unused("heart", (), ()) == "no field goes by that name"
     assert why_unused("truncated", (), ("truncated",)) == "ignored, as asked"
     assert why_unused("rewards", ("reward",), ()) == "reward is taken from another column"
+
+
+@pytest.mark.parametrize("name", ["masks", "not_dones", "NonTerminal", "not_done"])
+def test_the_opposite_of_an_end_is_not_passed_over(name: str) -> None:
+    with pytest.raises(SappError, match=f"x: column '{name}' looks like the opposite of terminal, 0 where the task"):
+        refuse_opposites(["heart", name], {"reward"}, "x")
+    refuse_opposites([name], {"terminal"}, "x")
+    refuse_opposites(["done_at", "unmasked"], {"reward"}, "x")
 
 
 def test_near_misses() -> None:

@@ -76,9 +76,47 @@ def test_time_outs_that_nothing_tells_of(after: Any) -> None:
     assert data.num_episodes == 14
     assert "observations jump within episodes whenever 50 steps have passed, 26 times (likely)" in said(data)
     assert "max_episode_steps = 50" in said(data)
+    rows = {key: getattr(data, key) for key in ("observation", "action", "reward", "terminal")}
+    cured = load_vectors(rows, max_episode_steps=50, last_step="drop")
+    assert cured.num_episodes == 40
+    assert "jump" not in said(cured)
     one = walk(observation=lambda a: a["observation"] + paths, next_observation=after, timeout=None,
                terminal=lambda a: np.zeros(len(a["reward"]), bool))  # fmt: skip
     assert "observations jump" in said(one)
+
+
+def test_flags_the_other_way_round() -> None:
+    (found,) = (
+        each for each in findings(walk(terminal=lambda a: ~a["terminal"], timeout=None)) if "ends in" in each.what
+    )
+    assert found.what == "the task ends in 99% of rows"
+    assert "one_row_episodes" in found.do
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_flags_that_come_a_row_late(after: bool) -> None:
+    def late(arrays: dict[str, Any]) -> np.ndarray:
+        return np.append(False, arrays["terminal"][:-1] | arrays["timeout"][:-1])
+
+    away = 3.0 * np.repeat(np.random.default_rng(0).normal(size=(40, 3)), [43 - i % 11 if i % 3 == 0 else 50
+                           for i in range(40)], axis=0)  # fmt: skip
+    change: dict[str, Any] = {} if after else {"next_observation": None}
+    if after:
+        change["next_observation"] = lambda a: a["next_observation"] + away
+    data = walk(terminal=late, timeout=None, observation=lambda a: a["observation"] + away, **change)
+    assert "39 ends seem to be marked on the first row of the next episode (likely)" in said(data)
+
+
+def test_rewards_that_are_sums_so_far() -> None:
+    good = walk()
+    so_far = np.concatenate(
+        [
+            np.cumsum(1 + 0.1 * good.reward[a : b + 1])
+            for a, b in zip(good.episode_starts, good.episode_ends, strict=True)
+        ]
+    )
+    assert "rewards rise from row to row in every episode, from" in said(walk(reward=so_far))
+    assert "rewards fall from row to row in every episode, from" in said(walk(reward=-so_far))
 
 
 def test_rows_that_were_shuffled() -> None:

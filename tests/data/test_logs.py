@@ -143,6 +143,26 @@ def test_done_at_the_step_limit_is_a_timeout(tmp_path: Path, form: str) -> None:
     assert "20 rows marked done are time-outs" in accounted(data).lines(Kind.CHANGED)[0]
 
 
+def test_the_opposite_of_an_end_is_refused_in_every_format(tmp_path: Path) -> None:
+    table = frame([9, 4])
+    rows = {key: table[key] for key in ("obs", "action", "reward", "episode")} | {"masks": 1 - table["last"]}
+    for source in (rows, parquet(tmp_path / "log.parquet", rows)):
+        with pytest.raises(SappError, match="column 'masks' looks like the opposite of terminal"):
+            load(source)
+        load(source, columns={"ignore": "masks"}, last_step="drop")
+
+
+def test_time_outs_that_are_all_terminal_are_warned_of() -> None:
+    table = frame([9] * 6)
+    rows = {key: table[key] for key in ("obs", "next_obs", "action", "reward")}
+    rows |= {"terminal": table["last"], "timeout": table["last"]}
+    (warning,) = Ledger.of(load_vectors(rows)).lines(Kind.WARNING)
+    assert "all 6 time-outs are marked as terminal, too, so none is left" in warning
+    data = load_vectors(rows, columns={"done": "terminal"})
+    assert (data.terminal.sum(), data.timeout.sum()) == (0, 6)
+    assert Ledger.of(data).lines(Kind.WARNING) == []
+
+
 def test_done_beside_terminal_gives_the_timeouts() -> None:
     table = frame([5, 6, 7])
     terminal = table["last"] & (table["episode"] == 1)

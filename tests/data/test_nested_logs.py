@@ -74,6 +74,15 @@ def test_what_is_no_vector_and_no_name_is_refused(tmp_path: Path, table: dict[st
     assert "\n" not in str(caught.value)
 
 
+def test_unused_columns_of_any_kind_do_no_harm(tmp_path: Path) -> None:
+    ragged = [[1.0] * (1 + i % 3) for i in range(ROWS)]
+    odd = {"agent_id": ragged, "t": ragged, "is_first": ragged, "notes": ragged, "photo": [b"\x00"] * ROWS}
+    plain = load_vectors(parquet(tmp_path, {"obs": X, "action": X}))
+    data = load_vectors(parquet(tmp_path, {"obs": X, "action": X, **odd}))
+    assert data.fingerprint == plain.fingerprint
+    assert {each.name for each in Ledger.of(data).unused} == set(odd)
+
+
 def test_rllib_s_packed_episodes_and_a_missing_header(tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"item": [b"\x80\x01"] * 3}), tmp_path / "log.parquet")
     with pytest.raises(SappError, match=r"RLlib's packed episodes. write them with output_write_episodes=False"):

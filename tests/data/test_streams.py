@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from sapp.core.errors import SappError
 from sapp.data import Ledger, load_vectors
 from sapp.data.ledger import Kind
 from sapp.data.streams import (
@@ -84,7 +85,10 @@ def test_a_mapping_that_names_all_is_not_overruled_but_told() -> None:
     }
     data = load_vectors(table, columns=columns)
     (warning,) = Ledger.of(data).lines(Kind.WARNING)
-    assert "'env_id' changes within episodes: 2 act by turns, and the mapping does not use it" in warning
+    assert (
+        "'env_id' changes within episodes: 2 act by turns, and the mapping does not use it: if several act at once"
+        in warning
+    )
     assert Ledger.of(load_vectors(table, columns={**columns, "ignore": "env_id"})).lines(Kind.WARNING) == []
 
 
@@ -94,6 +98,20 @@ def test_who_acts_is_nothing_where_each_has_its_own_episodes() -> None:
     data = load_vectors({key: value[order] for key, value in table.items()})
     assert data.episode_lengths.tolist() == FLAT
     assert "who acts" not in [each.use for each in Ledger.of(data).used]
+
+
+def test_a_hand_over_within_an_episode_is_no_turn() -> None:
+    """The operator changes while the task goes on: successors tell, or that no time occurs twice."""
+    table = one_after_the_other()
+    table |= {"episode": np.repeat(range(6), FLAT), "actor": np.where(table["step"] < 3, "human", "autopilot")}
+    data = load_vectors(table)
+    assert data.episode_lengths.tolist() == FLAT
+    (warning,) = Ledger.of(data).lines(Kind.WARNING)
+    assert "'actor' changes within episodes: 2 act by turns, and every time occurs once, so episodes go on" in warning
+    table.pop("step")
+    data = load_vectors(table)
+    assert data.episode_lengths.tolist() == FLAT
+    assert Ledger.of(data).lines(Kind.WARNING) == []
 
 
 def one_after_the_other() -> dict[str, np.ndarray]:
@@ -112,6 +130,27 @@ def test_a_counter_that_starts_again_begins_an_episode() -> None:
     # with the successors inferred, nothing follows the last steps of the four that stop
     table.pop("next_obs")
     assert load_vectors(table, last_step="drop").episode_lengths.tolist() == [6, 4, 8, 4, 8, 6]
+
+
+def test_a_flag_on_first_rows_begins_an_episode() -> None:
+    table = one_after_the_other()
+    table["is_first"] = table.pop("step") == 0
+    data = load_vectors(table)
+    assert data.episode_lengths.tolist() == FLAT
+    assert {each.name: each.use for each in Ledger.of(data).used}["is_first"] == "where episodes begin"
+    assert any("'is_first' marks 6 first rows of episodes, 3 of them after rows" in x for x in Ledger.of(data).lines())
+
+
+def test_ids_that_are_used_again_are_warned_of() -> None:
+    table = one_after_the_other()
+    table |= {"terminated": np.zeros(40), "episode": np.repeat([0, 1, 2, 0, 1, 2], FLAT)}
+    step = table.pop("step")
+    data = load_vectors(table)
+    assert data.num_episodes == 3
+    (warning,) = Ledger.of(data).lines(Kind.WARNING)
+    assert warning.startswith("6 runs of rows share 3 ids of episode, and each id's rows are read as one episode")
+    with pytest.raises(SappError, match="has step 0 twice"):  # where steps are known it is certain
+        load_vectors({**table, "step": step})
 
 
 def test_a_counter_that_is_none_is_warned_of() -> None:

@@ -89,9 +89,10 @@ def test_trusted_intervals_of_problems_for_testing_hold_the_truth_without_slack(
     assert all(verdict is not Verdict.REFUSED for *_, verdict in cartpole)
 
 
-def test_a_verdict_of_rows_is_that_of_the_report(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [["--exact"], ["--steps", "60", "--hidden", "8"]])
+def test_a_verdict_of_rows_is_that_of_the_report(tmp_path: Path, how: list[str]) -> None:
     """What the page recomputes from stored measures is what the command said."""
-    main(["ward", "--exact", "--out", str(tmp_path), "--episodes", "40", "--draws", "2", "--bags", "3"])
+    main(["ward", *how, "--out", str(tmp_path), "--episodes", "40", "--draws", "2", "--bags", "3"])
     rows = read(tmp_path)
     said = {(row["policy"], row["draw"]): row["verdict"] for row in rows if row["verdict"]}
     for row, interval, verdict in quoted(rows):
