@@ -115,8 +115,8 @@ def _unknown(request: Request) -> SappError:
     if request.path.is_dir():
         return SappError(f"{request.text}: is a directory without anything that can be loaded; {accepted}")
     if request.path.exists():
-        frame = "what pandas or polars reads can be given as a data frame: sapp.load(pandas.read_...(...))"
-        return SappError(f"{request.text}: unknown file ending {request.path.suffix!r}; {frame}; or {accepted}")
+        frame = "what pandas or polars can read can be given as a data frame"
+        return SappError(f"{request.text}: unknown file ending {request.path.suffix!r}; {accepted}; {frame}")
     known = [name for kind in FORMATS for name in FORMATS[kind].known]
     folder = request.path.parent
     if request.path.suffix and folder.is_dir():

@@ -164,7 +164,7 @@ class Hooks:
 
 def several(hooks: Hook | Sequence[Hook]) -> tuple[Hook, ...]:
     """One hook or several as a tuple."""
-    return tuple(hooks) if isinstance(hooks, list | tuple) else (hooks,)  # type: ignore[arg-type]
+    return tuple(hooks) if isinstance(hooks, Sequence) else (hooks,)
 
 
 def check_hooks(hooks: Sequence[Hook], plan: Plan) -> None:

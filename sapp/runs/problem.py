@@ -150,10 +150,10 @@ class Problem:
                 "flatten parts as gymnasium.spaces.flatten(env.observation_space, observation) does"
             ) from None
         if batch.ndim != 2 or batch.shape[1] != self.observation_size:
-            mask = "" if self.mask_at is None else f", {self.num_actions} of them say which actions are possible: give "
-            hint = f"{mask}action_mask" if mask else ""
+            told = f", {self.num_actions} of them say which actions are possible: give action_mask"
             raise SappError(
-                f"observation has shape {np.shape(observation)}; {self.name} has {self.observation_size} values{hint}"
+                f"observation has shape {np.shape(observation)}; {self.name} has {self.observation_size} values"
+                + ("" if self.mask_at is None else told)
             )
         return batch
 

@@ -246,7 +246,7 @@ def _by_name(algorithms: Algorithms) -> dict[str, AlgorithmLike]:
     """Algorithms by what their members are called."""
     if isinstance(algorithms, Mapping):
         return dict(algorithms)
-    if not isinstance(algorithms, list | tuple):
+    if isinstance(algorithms, str) or not isinstance(algorithms, Sequence):
         return {_name(algorithms): algorithms}
     names = [_name(each) for each in algorithms]
     if len(set(names)) != len(names):

@@ -167,7 +167,7 @@ def resume(
         return run
     for line in check_settings(run.path, run.versions):
         print(line, file=sys.stderr)
-    check_hooks(hooks, run.plan)
+    check_hooks(session.hooks, run.plan)
     with locked(run.path), opened(run, datasets, session) as loop:
         loop.go()
     return run

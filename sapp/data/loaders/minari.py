@@ -156,7 +156,7 @@ def _masks(
 def _densities(episodes: Sequence[Any]) -> dict[str, np.ndarray]:
     """The behaviour's log-probabilities as sapp writes them, one per step; empty where an episode lacks them."""
     told = [each.infos.get("log_prob") if isinstance(each.infos, Mapping) else None for each in episodes]
-    fits = (np.shape(value) == (len(each.rewards),) for value, each in zip(told, episodes, strict=True))
+    fits = (np.shape(np.asarray(value)) == (len(each.rewards),) for value, each in zip(told, episodes, strict=True))
     if not all(fits) or not all(np.asarray(value).dtype.kind == "f" for value in told):
         return {}
     return {"log_prob": np.concatenate([np.asarray(value, np.float32) for value in told])}
