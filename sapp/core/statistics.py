@@ -3,7 +3,7 @@
 With at most `FEW` values an interval of a mean is Student's: the percentiles of a bootstrap of three values cover the
 truth 75 times in a hundred, not 95. The tests hold every interval here to its word by simulation and
 say how far it falls short where it must: of one method whose seeds collapse one time in seven, a mean of three to ten
-seeds is covered 80 to 87 times in a hundred (differences of two such methods, 96 to 98 times).
+seeds is covered 79 to 88 times in a hundred (differences of two such methods, 96 to 98 times).
 """
 
 from __future__ import annotations

@@ -81,25 +81,36 @@ def differences(found: Gaps, what: str) -> str:
 
 
 def critics() -> str:
-    """Mean squared TD error and mean value over the joint steps that all have, relative to CQL's."""
-    sums: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    """Mean squared TD error and mean value over the joint steps that all have, relative to CQL's of the same seed."""
+    sums: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
     for name in ("common", *ESTIMATORS):
         with open(ROWS / "metrics" / f"{name}.csv", encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 if row["phase"] == "joint" and int(row["step"]) <= 40_000:
-                    sums[row["algorithm"], row["dataset"]].append((float(row["critic/td"]), float(row["critic/value"])))
+                    both = float(row["critic/td"]), float(row["critic/value"])
+                    sums[row["algorithm"], row["dataset"], row["seed"]].append(both)
     means = {key: np.mean(values, 0) for key, values in sums.items()}
     variants = ("random", *(f"{name}{end}" for name in ESTIMATORS for end in ("", "-shuffled", "-frozen")))
+    changes: dict[tuple[str, str, int], Estimate] = {}
+    for variant in variants:
+        for dataset in DATASETS:
+            plain, own = (np.array([means[name, dataset, str(seed)] for seed in SEEDS]) for name in ("CQL", variant))
+            changes |= {(variant, dataset, what): student(100 * (own / plain - 1)[:, what]) for what in (0, 1)}
+    p = [each.p for each in changes.values()]
+    stands = {key: corrected < 0.05 for key, corrected in zip(changes, holm(p), strict=True)}
     lines = []
     for variant in variants:
         cells = []
         for dataset in DATASETS:
-            td, value = means[variant, dataset] / means["CQL", dataset] - 1.0
-            cells.append(f"{100 * td:+.0f} % ({100 * value:+.0f})".replace("-", "−"))
+            td, value = (
+                f"{changes[variant, dataset, what].value:+.0f}{unit}{'‡' if stands[variant, dataset, what] else ''}"
+                for what, unit in enumerate((" %", ""))
+            )
+            cells.append(f"{td} ({value})".replace("-", "−"))
         lines.append([variant, *cells])
     caption = (
-        "Mean squared TD error, in brackets mean value, over 40,000 joint steps and five seeds: change from CQL's in "
-        "percent. Same batches, same seeds."
+        "Mean squared TD error, in brackets mean value, over 40,000 joint steps: change from CQL's in percent, mean of "
+        f"five seeds. Same batches, same seeds. {family_told(p, 'changes')} ‡: with it."
     )
     head = ("weights", *(name.removesuffix("-v2") for name in DATASETS))
     return table("Critics", caption, head, lines).markdown().strip()

@@ -1,8 +1,8 @@
 """What the paper's statements say, and what state-aware pessimism gains in small problems that are solved exactly.
 
-python -m studies.theory audit      # every statement over nine families: a minute
-python -m studies.theory chain      # the motivating example, every method at its best α: half a minute
-python -m studies.theory compare    # true losses on random problems, α tuned: half a minute
+python -m studies.theory audit      # every statement over nine families
+python -m studies.theory chain      # the motivating example, every method at its best α
+python -m studies.theory compare    # true losses on random problems, α tuned
 python -m studies.theory.tables     # the tables of the committed rows, into docs/theory.md and this study's page
 """
 

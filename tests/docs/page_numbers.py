@@ -2,7 +2,8 @@
 
 A number is held if it stands in a marked section, which a script writes from committed rows; or in a claim, a fragment
 of a page that ``claims.py`` makes from rows; or if ``given_numbers.toml`` says that it is a setting or somebody else's
-figure. On a reference page it is also held if it is a literal of the package's code: there it is a default.
+figure. On a reference page it is also held if it is a literal of the package's code: there it is a default; but for
+numbers with a unit of time, of memory or of speed, which are measured.
 """
 
 from __future__ import annotations
@@ -33,6 +34,11 @@ UNITS = (
     "GFLOP|TFLOP/s|W|thousandths"
 )
 UNIT = re.compile(rf"\s?(?:{UNITS})(?![\w])")
+COUNTED = re.compile(r" of (?:the )?\d")
+"""So many of so many."""
+MEASURED = re.compile(
+    r"\s?(?:steps/s|run-steps|per second|µs|ms|s|seconds|minutes|hours|days|kB|MB|GB|TB/s|GFLOP|TFLOP/s|W)(?![\w])"
+)
 NOT_READ = re.compile(
     r"(?:<!-- made:.*?<!-- end of [\w-]+ -->)|```.*?```|`[^`\n]*`|<!--.*?-->|"
     r"\]\([^)\n]*\)|https?://\S+|\d+(?:\.\d+){2,}|(?:Python|JAX)(?: ≥)? \d\.\d+",
@@ -62,8 +68,12 @@ def told(text: str) -> Iterator[tuple[int, int, str]]:
     for found in NUMBER.finditer(text):
         digits = found[0].lstrip("+-")
         large = float(digits.replace(",", "")) >= 100 and not re.fullmatch(r"(19|20)\d\d", digits)
-        if "." in digits or "e" in digits or "," in digits or large or UNIT.match(text, found.end()):
+        if "." in digits or "e" in digits or "," in digits or large or _has_unit(text, found.end()):
             yield text.count("\n", 0, found.start()) + 1, found.start(), digits
+
+
+def _has_unit(text: str, end: int) -> bool:
+    return bool(UNIT.match(text, end) or COUNTED.match(text, end))
 
 
 @cache
@@ -112,5 +122,7 @@ def unheld(page: Path, claims: Iterable[str]) -> list[str]:
     return [
         f"{name(page)}:{line}: {number} in {lines[line - 1][:100]!r}"
         for line, place, number in told(text)
-        if place not in places and number not in allowed and float(number.replace(",", "")) not in code
+        if place not in places
+        and number not in allowed
+        and (float(number.replace(",", "")) not in code or MEASURED.match(plain(text), place + len(number)))
     ]

@@ -72,6 +72,7 @@ def test_kinds_of_given_numbers_and_results_pages_are_known() -> None:
         ("`0.99` and [here](a-1.5.md), version 2.8.1, d3rlpy, 10⁻³, s₁, 2e-5 off", ["2e-5"]),
         ("```\n1.5\n```\n<!-- made: a by python -m b -->\n1.5\n<!-- end of a -->\n7.5", ["7.5"]),
         ("| 0.5 | 256-256 | 16×16 |", ["0.5", "256", "256"]),
+        ("27 of 37 cases, 5 of the 8; one of 9", ["27", "5"]),
     ],
 )
 def test_numbers_that_may_be_results_are_found(text: str, expected: list[str]) -> None:

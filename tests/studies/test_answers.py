@@ -21,6 +21,7 @@ from studies.benchmark_data import comparison, table
 from studies.ope.tables import snapshots
 from studies.sepsis.experiment import summarise
 from studies.sepsis.rows import read_rows
+from studies.skewed_coverage import tables as skewed_tables
 
 ROOT = Path(__file__).parents[2]
 STUDIES = ROOT / "studies"
@@ -174,6 +175,21 @@ def chance() -> None:
         finals = ([one.mean(max(one.evaluations)) for one in skewed.of(dataset, name)] for name in skewed.variants)
         wide += bool(np.median([np.ptp(seeds) for seeds in finals]) > 10)
     assert wide == 4
+
+
+@said("studies/skewed_coverage/README.md", "pessimism placed where the policy goes changes critics, and placed")
+@said("studies/skewed_coverage/README.md", "The largest change, of frozen weights of the occupancy model on the hopper")
+def critics() -> None:
+    lines = [line.strip("| ").split(" | ") for line in skewed_tables.critics().splitlines() if " % (" in line]
+    assert len(lines) == 10
+    for name, *changes in lines:
+        placed = not (name == "random" or name.endswith("-shuffled"))
+        assert placed or not any("‡" in change for change in changes), name
+    assert sum(any("‡" in change for change in changes) for _, *changes in lines) >= 4
+    sizes = {change: abs(float(change.split(" ")[0].replace("−", "-"))) for _, *changes in lines for change in changes}
+    largest = max(sizes, key=lambda change: sizes[change])
+    assert largest == {name: changes for name, *changes in lines}["occupancy-frozen"][-1]
+    assert "‡" not in largest
 
 
 @said("studies/medium_datasets/README.md", "the same weights at other states, or their mean everywhere, do nearly as")

@@ -104,3 +104,15 @@ def test_clip() -> None:
     np.testing.assert_allclose(w, [0.2, 0.2, 1.0, 3.0, 3.0])
     assert float(clamped) == pytest.approx(0.4)
     assert [float(x) for x in Clip(0.2, 3.0).bounds()] == pytest.approx([0.2, 3.0])
+
+
+def test_the_f_that_is_run_is_no_increasing_function_of_one_ratio() -> None:
+    """What docs/theory.md says of it: the theorems on f ask for one, and for f(x) ≥ √x."""
+    f = LogMinMax(b0=0.5, b1=1.0)
+    assert [float(weights(f, np.array(batch))[0]) for batch in ([2.0, 4.0], [2.0, 1.0])] == [0.5, 1.5]
+    for changed in (7.0 * RATIO, RATIO**3):
+        np.testing.assert_allclose(weights(f, changed), weights(f, RATIO), atol=1e-5)
+    ordered = weights(f, np.sort(RATIO))
+    assert ordered[-1] == ordered[-2] == 1.5  # constant beyond the batch's quantiles
+    large = 1.5**2 + 0.1
+    assert weights(f, np.array([1.0, large]))[1] < large**0.5
