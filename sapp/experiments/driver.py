@@ -33,18 +33,20 @@ from sapp.runs.run import Run
 
 
 class Clock:
-    """Shares what is left of a time limit out among the jobs still to come, by their sizes."""
+    """Shares what is left of a time limit out among the jobs still to come, by their sizes, or gives it to the first."""
 
-    def __init__(self, seconds: float | None, sizes: Sequence[int]) -> None:
+    def __init__(self, seconds: float | None, sizes: Sequence[int], *, in_turn: bool = False) -> None:
         self._end = None if seconds is None else time.monotonic() + seconds
         self._sizes = list(sizes)
+        self._in_turn = in_turn
 
     def share(self) -> float | None:
         """Seconds for the next job; None without a limit."""
         size, coming = self._sizes.pop(0), sum(self._sizes)
         if self._end is None:
             return None
-        return max(0.0, self._end - time.monotonic()) * size / (size + coming)
+        left = max(0.0, self._end - time.monotonic())
+        return left if self._in_turn else left * size / (size + coming)
 
 
 def run_experiment(
@@ -55,6 +57,7 @@ def run_experiment(
     data: Path | None = None,
     progress: bool = True,
     time_limit: float | None = None,
+    in_turn: bool = False,
     together: bool = False,
     rows: Path | None = None,
     say: Callable[[str], None] = print,
@@ -69,6 +72,7 @@ def run_experiment(
         progress: show a progress bar per job.
         time_limit: seconds, shared out among the jobs by their members; a job whose share is over is saved, the next
             begins, and the same call goes on with what is unfinished.
+        in_turn: let each job use all that is left of the time limit: the first ones are finished, the last may not be.
         together: train all environments of a family side by side, which fills a large GPU with few runs each; the data
             of all must fit into memory. By default one environment after another.
         rows: folder of CSV files with the same results (``text_store``): what they hold is taken into the store first,
@@ -81,13 +85,17 @@ def run_experiment(
     failures: list[str] = []
     stopped: list[str] = []
     jobs = list(grid.jobs(together=together))
-    clock = Clock(time_limit, [len(grid.runs(family, names)) for names, family in jobs])
+    clock = Clock(time_limit, [len(grid.runs(family, names)) for names, family in jobs], in_turn=in_turn)
     check_data(grid, [name for names, _ in jobs for name in names], data)
     with locked(path):
         found = opened(path, rows)
         loaded: tuple[tuple[str, ...], list[Dataset | FrameDataset]] = ((), [])
         for names, family in jobs:
             share = clock.share()
+            if share == 0.0:
+                stopped.append(family.name)
+                say(f"{family.name}: not begun, the time is over")
+                continue
             if loaded[0] != names:
                 loaded = names, []  # let go of one environment's data before loading the next
                 loaded = names, load_datasets(grid, names, data)

@@ -98,9 +98,7 @@ def check(
     return _other_data(tables["runs"], rows)
 
 
-def _check_settings(
-    study: Study, grid: Grid, member: MemberId, row: Mapping[str, Any], *, any_precision: bool
-) -> None:
+def _check_settings(study: Study, grid: Grid, member: MemberId, row: Mapping[str, Any], *, any_precision: bool) -> None:
     """Refuse a run that today's grid would not train: another algorithm, protocol, evaluation or arithmetic."""
     family = next(family for family in grid.families if member.algorithm in family.variants)
     algorithm = family.variants[member.algorithm](member.dataset)
@@ -139,8 +137,12 @@ def _other_data(found: Sequence[Mapping[str, Any]], rows: Path) -> list[str]:
     if text_store.is_text_store(rows):
         for row in text_store.read(rows).rows["runs"]:
             there[row[TABLES["runs"].index("dataset")]].add(row[TABLES["runs"].index("fingerprint")])
-    names = {row["dataset"] for row in found if there[row["dataset"]] and row["fingerprint"] not in there[row["dataset"]]}
-    return [f"{name}: made by the same recipe, but with other bits than those of earlier runs" for name in sorted(names)]
+    names = {
+        row["dataset"] for row in found if there[row["dataset"]] and row["fingerprint"] not in there[row["dataset"]]
+    }
+    return [
+        f"{name}: made by the same recipe, but with other bits than those of earlier runs" for name in sorted(names)
+    ]
 
 
 def _runs(rows: Path) -> set[str]:

@@ -195,12 +195,14 @@ def train(study: Study, part: Part, out: Path, *, minutes: float | None = None, 
     rows = out / "rows"
     if not rehearse:
         if resolve("auto") != study.precision:
-            raise SappError(f"{study.folder.name}: its runs are in precision {study.precision}; this machine has no GPU")
+            raise SappError(
+                f"{study.folder.name}: its runs are in precision {study.precision}; this machine has no GPU"
+            )
         if text_store.is_text_store(study.rows) and not rows.exists():
             shutil.copytree(study.rows, rows, ignore=shutil.ignore_patterns(text_store.UNFINISHED))
     grid = study.whole(rehearse).part(part.members)
     limit = None if minutes is None else max(1.0, 60.0 * minutes - SAVING)
-    with run_experiment(grid, out / "runs", progress=False, time_limit=limit, together=True, rows=rows):
+    with run_experiment(grid, out / "runs", progress=False, time_limit=limit, in_turn=True, together=True, rows=rows):
         pass
     return len(part.members - done(rows, grid))
 

@@ -1,4 +1,4 @@
-"""What Table 1 lacks to tell the readings of the paper's text apart.
+"""What Table 1 lacks to distinguish the readings of the paper's text.
 
     sapp experiment studies/readings/grid.py --scale paper --steps 300000      # on one machine; part.py: in parts
 
@@ -42,7 +42,7 @@ def grid(scale: Scale) -> Grid:
     alphas = {f"CQL α={alpha:g}": named(scale, "cql", alpha=alpha) for alpha in ALPHAS}
     return Grid(
         "readings",
-        "Readings of the paper, told apart",
+        "Readings of the paper, one beside the other",
         "Which range of weights, which weights, and which α give the paper's scores?",
         scale,
         SMOKE_DATA if scale.name == "smoke" else (*RANGE, *WEIGHTS, *NARROW),
@@ -56,9 +56,7 @@ def grid(scale: Scale) -> Grid:
     )
 
 
-def dualdice(
-    scale: Scale, *, span: str = "added", route: str = "regression"
-) -> Callable[[str], StateWeights]:
+def dualdice(scale: Scale, *, span: str = "added", route: str = "regression") -> Callable[[str], StateWeights]:
     """The paper's weights by the dataset's name, in another reading."""
 
     def on(dataset: str) -> StateWeights:

@@ -134,9 +134,7 @@ def difference_table(asked: Question, made: Scores) -> str:
     lines: list[list[Cell]] = []
     for group in (single, joined):
         for (first, second, where), corrected in zip(group, family(list(group.values())), strict=True):
-            lines.append(
-                [f"{first} − {second}", where, corrected.raw, ends(corrected.holm), fixed_p(corrected.holm_p)]
-            )
+            lines.append([f"{first} − {second}", where, corrected.raw, ends(corrected.holm), fixed_p(corrected.holm_p)])
     if not lines:
         return ""
     caption = (

@@ -1,6 +1,6 @@
 """The parts of the study of readings, each for one loan of a GPU; see studies/table1/part.py for the commands.
 
-    python -m studies.readings.part list
+python -m studies.readings.part list
 """
 
 from __future__ import annotations

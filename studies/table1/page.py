@@ -189,7 +189,9 @@ def means(gaps: Sequence[Difference]) -> str:
     """SA-CQL minus each control over the datasets that both have, with Holm's correction."""
     lines: list[list[Cell]] = []
     others = list(dict.fromkeys(gap.other for gap in gaps))
-    own = {other: [gap for gap in gaps if gap.other == other and gap.comparison.estimate.freedom > 0] for other in others}
+    own = {
+        other: [gap for gap in gaps if gap.other == other and gap.comparison.estimate.freedom > 0] for other in others
+    }
     joined = {
         other: Comparison(
             average([gap.comparison.estimate for gap in kept]),
@@ -279,9 +281,7 @@ def draw(experiment: Experiment, path: Path) -> None:
             scores = np.array([[each.mean(int(step)) for step in curve.steps] for each in members])
             colour = COLOURS.get(curve.variant, "#555555")
             axes.plot(curve.steps / 1000, curve.mean, color=colour, label=curve.variant, linewidth=1.2)
-            axes.fill_between(
-                curve.steps / 1000, scores.min(0), scores.max(0), color=colour, alpha=0.13, linewidth=0
-            )
+            axes.fill_between(curve.steps / 1000, scores.min(0), scores.max(0), color=colour, alpha=0.13, linewidth=0)
         for variant in PRINTED:
             value = published("table1", variant, dataset)
             if value is not None:

@@ -38,6 +38,22 @@ def test_what_is_left_is_shared_by_the_sizes_of_what_is_to_come(monkeypatch: pyt
     now[0] += 100.0
     assert clock.share() == 0.0
     assert Clock(None, [1]).share() is None
+    turns = Clock(60.0, [1, 5], in_turn=True)
+    assert [turns.share(), turns.share()] == [60.0, 60.0]
+
+
+def test_jobs_in_turn_leave_the_last_one_unbegun_where_time_is_over(tmp_path: Path) -> None:
+    said: list[str] = []
+    clock = iter([600.0, 0.0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Clock, "share", lambda _: next(clock))
+        run_experiment(two_jobs(), tmp_path, progress=False, time_limit=600.0, in_turn=True, say=said.append)
+    assert said[-2:] == [
+        "second: not begun, the time is over",
+        "1 of 2 jobs are unfinished; give the same command again to go on",
+    ]
+    with Store(tmp_path / "results.sqlite") as store:
+        assert {row["variant"] for row in store.rows("cells")} == {"CQL", "SA-CQL"}
 
 
 def test_a_job_whose_time_is_over_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,10 @@ def made_rows(
             for episode, jitter in enumerate(rng.normal(0.0, 2.0, scale.eval_episodes).tolist()):
                 ret = float(f"{low + (high - low) * (reached + jitter) / 100.0:.6g}")
                 rows["evaluations"].append((key, step, episode, 20_000 + step, ret, None))
-            values = {metric: float(value) for metric, value in zip(METRICS, rng.lognormal(3.0, 2.0, len(METRICS)), strict=True)}
+            values = {
+                metric: float(value)
+                for metric, value in zip(METRICS, rng.lognormal(3.0, 2.0, len(METRICS)), strict=True)
+            }
             rows["metrics"].append((key, step, phases[-1].name, text(values)))
         kinds = ["ratio-unreliable", "ratio-reliable"] * 5
         rows["events"] += [(key, number, end * number // 20, kind) for number, kind in enumerate(kinds)]
@@ -71,5 +74,6 @@ def in_mixed(described: Any) -> Any:
     if not isinstance(described, dict):
         return described
     return {
-        name: "mixed" if (name, value) == ("precision", "auto") else in_mixed(value) for name, value in described.items()
+        name: "mixed" if (name, value) == ("precision", "auto") else in_mixed(value)
+        for name, value in described.items()
     }

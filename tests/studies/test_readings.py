@@ -68,9 +68,7 @@ def test_weights_by_another_route_have_both_controls(route: str) -> None:
 def test_every_reading_has_a_name_on_the_command_line(variant: str, weights: str, changes: dict[str, object]) -> None:
     mine = MAKERS[variant]("walker2d-medium")
     theirs = config.override(MAKERS["CQL α=15"]("walker2d-medium"), {"alpha": 5.0})
-    theirs = config.override(
-        config.override(theirs, {"weights": state_weights(weights, "walker2d-medium")}), changes
-    )
+    theirs = config.override(config.override(theirs, {"weights": state_weights(weights, "walker2d-medium")}), changes)
     ours, other = (config.describe(each) for each in (mine, theirs))
     if ours["weights"]["class"] == "Control" and other["weights"]["class"] != "Control":
         assert ours["weights"]["kind"] == 0

@@ -1,4 +1,4 @@
-"""Table 1's parts are all of it and fit their time; its page says what the rows say, and nothing where there is none."""
+"""Table 1's parts are all of it and fit their time; its page says what the rows say, and nothing without rows."""
 
 from __future__ import annotations
 
