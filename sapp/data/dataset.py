@@ -382,9 +382,24 @@ def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset
         head,
         **arrays,
         name=name or "+".join(each.name for each in datasets),
-        provenance={"loader": "concatenate", "parts": [dict(each.provenance, name=each.name) for each in datasets]},
+        provenance={
+            "loader": "concatenate",
+            "parts": [dict(each.provenance, name=each.name) for each in datasets],
+            **_joined_ledger(datasets),
+        },
         extras={key: np.concatenate([each.extras[key] for each in datasets]) for key in shared},
     )
+
+
+def _joined_ledger(datasets: Sequence[Dataset]) -> dict[str, Any]:
+    """The accounts of all parts as one, what was done with the part's name before it; nothing where none has one."""
+    if not any("ledger" in each.provenance for each in datasets):
+        return {}
+    parts = [(each.name, Ledger.of(each)) for each in datasets]
+    columns = {column.name: column for _, part in reversed(parts) for column in reversed(part.columns)}
+    entries = [replace(entry, what=f"{name}: {entry.what}") for name, part in parts for entry in part.entries]
+    joined = Ledger(sum(part.rows for _, part in parts), list(reversed(columns.values())), entries)
+    return {"ledger": joined.to_json()}
 
 
 def _listed(value: np.ndarray | None) -> list[float] | None:

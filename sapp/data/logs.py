@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 from sapp.core.errors import SappError
 from sapp.data.columns import Columns, named
 from sapp.data.dataset import Dataset
+from sapp.data.episode_marks import looks_like_field, tell_episodes_apart
 from sapp.data.field_names import (
     FIELD_DOCS,
     NOT_NEEDED,
     ROLES,
     SCALARS,
-    detect,
     normal,
     refuse_near_misses,
     refuse_opposites,
@@ -37,18 +37,7 @@ from sapp.data.repair import (
     split_at,
 )
 from sapp.data.rlds import steps_of_rlds
-from sapp.data.streams import (
-    changes_within,
-    codes,
-    first_that,
-    goes_on,
-    ids_of,
-    looks_like_ids,
-    looks_like_successor,
-    marks_starts,
-    restarts,
-)
-from sapp.data.table import Table, empty
+from sapp.data.table import Table
 
 _FILLED = ("observation", "next_observation")
 _NOT_NUMBERS = ("episode",)
@@ -90,7 +79,7 @@ def read_log(
         for key in ("action_low", "action_high")
     }
     log = _Log.read(table, mapping, ledger, bounds["action_low"] is not None or bounds["action_high"] is not None)
-    log.tell_episodes_apart(columns.names_all)
+    tell_episodes_apart(log, columns.names_all)
     log.read_extras(extras or {})
     log.account_columns(columns)
     log.repair()
@@ -221,116 +210,6 @@ class _Log:
                 f"instead of log_prob (--map probability={name})"
             )
 
-    def tell_episodes_apart(self, only_warn: bool) -> None:
-        """Use what tells of episodes without being their id: who acts, where several do by turns; a counter.
-
-        Args:
-            only_warn: whether the mapping says which columns are used, so that others may only be spoken of.
-        """
-        if self.mapping.one_row_episodes:
-            return
-        for name in first_that(self.table.names, [*self.uses, *self.mapping.ignore]):
-            who = self.table.glance(name)
-            if who is None or who.dtype.kind not in "biufO" or who.size != self.table.rows:
-                continue
-            code, ends, episode = codes(who), self._marked_ends(), self.arrays.get("episode")
-            if not changes_within(code, ends, episode):
-                continue
-            time = None if self.mapping.time is None else self.table.glance(self.mapping.time)
-            after = self.arrays.get("next_observation")
-            handed_over = goes_on(code, episode, time, self.arrays["observation"], after)
-            if handed_over and time is None:
-                continue  # the next observations say so
-            what = f"column {name!r} changes within episodes: {int(code.max()) + 1} act by turns"
-            if only_warn or handed_over:
-                why = "every time occurs once, so episodes go on" if handed_over else "the mapping does not use it"
-                self.ledger.say(
-                    Kind.WARNING,
-                    f"{what}, and {why}: if several act at once, give each one's steps episode ids of their own, or "
-                    f"list it in ignore",
-                )
-                continue
-            self.arrays["episode"] = ids_of(code, ends, episode)
-            self.uses[name] = "who acts"
-            self.ledger.say(Kind.READ, f"{what}, so each one's rows are episodes of their own", rows=self.table.rows)
-        self._find_restarts(only_warn)
-
-    def _find_restarts(self, only_warn: bool) -> None:
-        """A counter of steps tells where episodes begin, where nothing else does."""
-        if "episode" in self.arrays:
-            return
-        free = [name for name in self.table.names if name not in self.uses and name not in self.mapping.ignore]
-        if not only_warn and self._find_first_rows([name for name in free if marks_starts(name)]):
-            return
-        for name in detect(free, self.table.where, ("time",)).get("time", ()):
-            time, ends = self.table.glance(name), self._marked_ends()
-            if time is None or time.dtype.kind not in "iufM" or time.size != self.table.rows or empty(time).any():
-                continue
-            time = time.reshape(-1)
-            back = np.append(False, time[1:] <= time[:-1])
-            if not np.any(back[1:] & ~ends[:-1]):
-                continue
-            start = restarts(time)
-            if start is not None and not only_warn:
-                self.arrays["episode"] = np.cumsum(start | np.append(False, ends[:-1]))
-                self.uses[name] = "where episodes begin"
-                self.ledger.say(
-                    Kind.READ,
-                    f"column {name!r} starts again at {time.min()} in {np.count_nonzero(start)} rows, "
-                    f"{np.count_nonzero(start[1:] & ~ends[:-1])} of them after rows that are not marked as ends: "
-                    f"episodes begin there",
-                )
-                continue
-            self.ledger.say(
-                Kind.WARNING,
-                f"column {name!r} does not go on in {np.count_nonzero(back[1:] & ~ends[:-1])} rows in the middle of "
-                f"episodes: rows are out of order, or episodes begin there; name the column of episodes "
-                f"(--map episode=NAME), or list {name!r} in ignore",
-            )
-
-    def _find_first_rows(self, names: Sequence[str]) -> bool:
-        """Use a flag that is set on the first row of every episode."""
-        for name in names:
-            values = self.table.glance(name)
-            if values is None or values.dtype.kind not in "biuf" or values.size != self.table.rows:
-                continue
-            if set(np.unique(values)) != {0, 1}:
-                continue
-            start, ends = values.reshape(-1) == 1, self._marked_ends()
-            self.uses[name] = "where episodes begin"
-            if not np.any(start[1:] & ~ends[:-1]):
-                return True
-            self.arrays["episode"] = np.cumsum(start | np.append(False, ends[:-1]))
-            self.ledger.say(
-                Kind.READ,
-                f"column {name!r} marks {np.count_nonzero(start)} first rows of episodes, "
-                f"{np.count_nonzero(start[1:] & ~ends[:-1])} of them after rows that are not marked as ends",
-            )
-            return True
-        return False
-
-    def _marked_ends(self) -> np.ndarray:
-        """Rows [N] that the log marks as the last of an episode."""
-        ends = np.zeros(self.table.rows, bool)
-        for key in ("terminal", "done", "timeout"):
-            if key in self.arrays:
-                ends |= self.arrays[key].reshape(-1) == 1
-        return ends
-
-    def _looks_like(self, name: str) -> str | None:
-        """What an unused column seems to be by what it holds, where that would change what the data mean."""
-        ids, after = "episode" not in self.arrays, "next_observation" not in self.arrays
-        if not (ids and "timeout" not in self.arrays) and not after:
-            return None
-        values = self.table.glance(name)
-        if values is None or len(values) != self.table.rows:
-            return None
-        if ids and "timeout" not in self.arrays and looks_like_ids(values, self._marked_ends()):
-            return "keeps one value over runs of rows and changes where no end is marked: is it episode?"
-        if after and looks_like_successor(values, self.arrays["observation"]):
-            return "holds the next row's observation in most rows: is it next_observation?"
-        return None
-
     def read_extras(self, wanted: Mapping[str, str]) -> None:
         """Further columns that are kept as they are."""
         for name, new in wanted.items():
@@ -360,7 +239,7 @@ class _Log:
                 continue  # _find_restarts has spoken, if there is anything to say
             if note.startswith("looks like"):
                 self.ledger.say(Kind.WARNING, f"column {name!r} {note}: map it, or list it in ignore")
-            elif name not in ignored and note != NOT_NEEDED and (seems := self._looks_like(name)):
+            elif name not in ignored and note != NOT_NEEDED and (seems := looks_like_field(self, name)):
                 self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {seems} map it, or list it in ignore")
 
     @property

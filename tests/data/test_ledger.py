@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sapp.core.errors import SappError
-from sapp.data import Dataset, Ledger
+from sapp.data import Dataset, Ledger, concatenate, load_vectors
 from sapp.data.ledger import Column, Kind, refuse_loss, reward_share
 
 
@@ -38,6 +38,18 @@ def test_it_survives_json() -> None:
 def test_a_dataset_made_in_memory_has_an_empty_one() -> None:
     data = Dataset([[0.0]], [[0.0]], [1.0], [[0.0]], [True], [False])
     assert Ledger.of(data) == Ledger(1)
+
+
+def test_joined_datasets_keep_the_account_of_each() -> None:
+    rows = {"obs": np.arange(6.0), "action": np.zeros(6), "reward": np.ones(6), "episode": [0] * 3 + [1] * 3}
+    first = load_vectors(rows, name="first", last_step="drop")
+    second = load_vectors({**rows, "done": [0, 0, 1] * 2}, name="second")
+    ledger = Ledger.of(concatenate([first, second]))
+    assert (ledger.rows, ledger.dropped) == (12, 2)
+    assert [each.name for each in ledger.columns] == ["obs", "action", "reward", "episode", "done"]
+    assert any(line.startswith("first: the last step of an episode") for line in ledger.lines(Kind.DROPPED))
+    made = Dataset([[0.0]], [[0.0]], [1.0], [[0.0]], [True], [False])
+    assert "ledger" not in concatenate([made, made]).provenance
 
 
 def test_shares_of_the_reward() -> None:
