@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_logs import frame, in_form, parquet, steps
+from log_sources import frame, in_form, parquet, steps
 from value_logs import log, read, refusal, write
 
 from sapp.core.errors import SappError

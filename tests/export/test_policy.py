@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from problems_of_policies import problem
 
 from sapp.algorithms.registry import ALGORITHMS, preset
 from sapp.core.errors import SappError
@@ -22,15 +23,6 @@ from sapp.runs.problem import Problem
 
 pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
-
-
-def problem(discrete: bool, scaled: bool = True) -> Problem:
-    offset, scale = ([1.0, 200.0, -3.0, 0.0, 5.0], [1.0, 50.0, 2.0, 0.1, 1.0]) if scaled else (None, None)
-    low, high = ([0.0], [2.0]) if discrete else ([-2.0, 0.0, 1.0], [3.0, 10.0, 2.0])
-    labels = ["a", "b", "c"] if discrete else None
-    return Problem(
-        "x", None, "f", None, None, 5, 3, low, high, 0, 0, 3 if discrete else None, labels, offset, scale,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -17,9 +17,8 @@ from safetensors.numpy import load_file
 from sapp.data import Dataset, save_npz
 from sapp.runs import metric_tables as tables
 
-KILLS = 20 if os.environ.get("SAPP_FAULTS") else 8
-"""Twenty with ``make faults``."""
-STEPS = 20_000
+KILLS, STEPS = (20, 20_000) if os.environ.get("SAPP_FAULTS") else (5, 12_500)
+"""Twenty kills with ``make faults``."""
 
 TRAIN = """
 import sys
