@@ -282,8 +282,8 @@ OPTIONS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "unknown backup": (("--backup", "soft-max"), ("'soft-max'", "mode, sample or soft")),
     "unknown precision": (("--precision", "fp8"), ("'fp8'", "float32")),
     "text for a whole number": (("--steps", "many"), ("--steps",)),
-    "no steps": (("--steps", "0"), ("steps is 0",)),
-    "negative steps": (("--steps", "-5"), ("steps is -5",)),
+    "no steps": (("--steps", "0"), ("--steps '0'",)),
+    "negative steps": (("--steps", "-5"), ("--steps '-5'",)),
     "no seeds": (("--seeds", "0"), ("--seeds '0'", "count")),
     "seed twice": (("--seeds", "1,1"), ("--seeds '1,1'", "count")),
     "seeds in words": (("--seeds", "three"), ("'three'", "count")),
@@ -318,8 +318,8 @@ def _(place: Place) -> list[str]:
 
 # Runs
 
-simple("no such run", "resume", "nowhere", says=("nowhere", "not a run folder"))
-simple("evaluation of no run", "evaluate", "nowhere", says=("nowhere", "not a run folder"))
+simple("no such run", "resume", "nowhere", says=("nowhere", "no such run folder"))
+simple("evaluation of no run", "evaluate", "nowhere", says=("nowhere", "no such run folder"))
 
 
 @case("out already holds a run", "already holds a run", "sapp resume")

@@ -78,14 +78,15 @@ def read_log(
         key: options.pop(key) if options.get(key) is not None else getattr(mapping, key)
         for key in ("action_low", "action_high")
     }
-    log = _Log.read(table, mapping, ledger, bounds["action_low"] is not None or bounds["action_high"] is not None)
+    bounded = bounds["action_low"] is not None or bounds["action_high"] is not None
+    log = _Log.read(table, mapping, columns, ledger, bounded)
     tell_episodes_apart(log, columns.names_all)
     log.read_extras(extras or {})
     log.account_columns(columns)
     log.repair()
     arrays = log.arrays
     bounds = {} if log.num_actions is not None else log.bound_actions(infer=infer, **bounds)
-    found: dict[str, Any] = {**(notes or {}), "columns": mapping.to_json()}
+    found: dict[str, Any] = {**(notes or {}), "columns": log.mapping.to_json()}
     last_step = options.pop("last_step", None) or mapping.last_step
     options["max_episode_steps"] = options.get("max_episode_steps") or mapping.max_episode_steps
     data = Dataset.from_arrays(
@@ -140,8 +141,11 @@ class _Log:
         self.holes = np.zeros(len(self.row), bool)
 
     @classmethod
-    def read(cls, table: Table, mapping: Columns, ledger: Ledger, bounded: bool) -> _Log:
-        """Read every column that the mapping names; empty values are NaN until they are repaired."""
+    def read(cls, table: Table, mapping: Columns, asked: Columns, ledger: Ledger, bounded: bool) -> _Log:
+        """Read every column that the mapping names; empty values are NaN until they are repaired.
+
+        ``asked`` is the mapping without what was inferred from names.
+        """
         uses: dict[str, str] = {}
         arrays = {"observation": _features(table, mapping, "observation", uses, ledger)}
         actions = read_actions(table, mapping, ledger, bounded)
@@ -152,7 +156,10 @@ class _Log:
             arrays["next_observation"] = _features(table, mapping, "next_observation", uses, ledger)
         number = actions.number
         for key in ("action_mask", "next_action_mask"):
-            if names := named(getattr(mapping, key)):
+            names = named(getattr(mapping, key))
+            if names and not getattr(asked, key) and not _can_be_mask(table, names, actions.number):
+                mapping = replace(mapping, **{key: None})
+            elif names:
                 arrays[key] = vector(table, names)
                 number = _masked_actions(actions.number, actions.labels, mapping, arrays[key].shape[1], table.where)
                 uses |= dict.fromkeys(names, FIELD_DOCS[key])
@@ -502,6 +509,13 @@ def _features(table: Table, mapping: Columns, role: str, uses: dict[str, str], l
             ledger.say(Kind.READ, f"column {name!r} became {len(labels)} features of 0 and 1: {', '.join(labels[:10])}")
         at += parts[-1].shape[1]
     return np.concatenate(parts, axis=1)
+
+
+def _can_be_mask(table: Table, names: Sequence[str], number: int | None) -> bool:
+    """Whether columns that were found by their names alone can be a mask: not where they are words, or a count."""
+    if number is None or any(table.holds_words(name) for name in names):
+        return False
+    return number == 1 or vector(table, names).shape[1] > 1
 
 
 def _masked_actions(

@@ -14,7 +14,7 @@ import sapp
 from sapp.algorithms import DiscreteBC, DiscreteCQL, MLPScores
 from sapp.collect.given_vectors import record
 from sapp.core.errors import SappError
-from sapp.data.dataset import Dataset
+from sapp.data import Dataset, Ledger
 
 EPISODES, STEPS = 40, 5
 TAXI = "Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3"
@@ -93,13 +93,29 @@ def test_the_mask_after_a_step_is_the_next_row_s_or_the_logged_one() -> None:
     [
         ({"actions": np.full(200, 2)}, r"action 2 at row 0 is not possible by its action_mask \(200 such rows\)"),
         ({"action_masks": np.full((200, 3), 0.5)}, "action_mask is 0.5 at row 0, action 0; it must be 0 or 1"),
-        ({"action_masks": np.ones((200, 1))}, "action_mask has 1 values for 2 actions"),
-        ({"actions": np.random.default_rng(0).uniform(-1, 1, (200, 1))}, "its actions are vectors"),
+        ({"actions": np.arange(200) % 3, "action_masks": np.ones((200, 2))}, "action_mask has 2 values for 3 actions"),
     ],
 )
 def test_masks_that_cannot_be_right_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(SappError, match=message):
         sapp.load(logs() | change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"actions": np.random.default_rng(0).uniform(-1, 1, (200, 1))},  # vectors
+        {"action_masks": np.full(200, 2)},  # how many were possible, perhaps
+        {"action_masks": np.full(200, "0,1")},
+    ],
+)
+def test_what_only_sounds_like_a_mask_is_left_out_with_a_warning(change: dict[str, Any]) -> None:
+    given = logs() | change
+    data = sapp.load(given)
+    assert (data.mask_at, data.observation_size) == (None, 2)
+    assert "action_masks (looks like action_mask, but is not mapped to it)" in " ".join(Ledger.of(data).text())
+    with pytest.raises(SappError, match="action_mask"):
+        sapp.load(given, columns={"action_mask": "action_masks"})
 
 
 def test_words_for_actions_need_their_order() -> None:
