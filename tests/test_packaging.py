@@ -143,7 +143,9 @@ def test_install_lines_name_the_distribution_and_an_extra_that_is_there() -> Non
         path = ROOT / name
         if not path.is_file() or path == Path(__file__):
             continue
-        for found, extra in re.findall(r"pip install '(sapp[\w-]*)\[(\w+)\]'", path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        assert re.search(r"\binstall (-\S+ )*['\"]?sapp(?![\w.-]|/)", text) is None, name  # another project's
+        for found, extra in re.findall(r"pip install '(sapp[\w-]*)\[(\w+)\]'", text):
             assert found == DISTRIBUTION, name
             assert extra in PROJECT["optional-dependencies"], f"{name}: {extra}"
 

@@ -158,7 +158,8 @@ class _Log:
         for key in ("action_mask", "next_action_mask"):
             names = named(getattr(mapping, key))
             if names and not getattr(asked, key) and not _can_be_mask(table, names, actions.number):
-                mapping = replace(mapping, **{key: None})
+                nothing: dict[str, Any] = {key: None}
+                mapping = replace(mapping, **nothing)
             elif names:
                 arrays[key] = vector(table, names)
                 number = _masked_actions(actions.number, actions.labels, mapping, arrays[key].shape[1], table.where)

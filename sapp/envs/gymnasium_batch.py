@@ -180,7 +180,9 @@ def _by_id(name: str, pictures: bool) -> Any:
     except (ImportError, gymnasium.error.DependencyNotInstalled) as error:
         if "mujoco" in str(gymnasium.registry[name].entry_point):
             raise SappError(f"{name} needs MuJoCo as Gymnasium uses it; run: {install_line('mujoco')}") from error
-        raise SappError(f"{name}: {error}; run: pip install 'gymnasium[all]'") from error
+        said = " ".join(str(error).split())
+        advice = "" if "pip install" in said else "; run: pip install 'gymnasium[all]'"
+        raise SappError(f"{name}: {said}{advice}") from error
     except gymnasium.error.Error as error:
         raise SappError(f"{name}: Gymnasium cannot make it ({' '.join(str(error).split())})") from error
     except Exception as error:  # an environment's own code, or options that it does not take
