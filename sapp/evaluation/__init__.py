@@ -6,7 +6,6 @@ from sapp.core.statistics import (
     iqm,
     mean,
     mean_interval,
-    paired_difference,
     standard_error,
 )
 from sapp.evaluation.rollouts import Rollouts, evaluate, evaluate_one
@@ -20,6 +19,5 @@ __all__ = [
     "iqm",
     "mean",
     "mean_interval",
-    "paired_difference",
     "standard_error",
 ]
