@@ -137,21 +137,14 @@ def average(estimates: Sequence[Estimate], total: int | None = None) -> Estimate
 
 
 def mean_interval(values: npt.ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 10_000) -> Interval:
-    """The mean with Student's interval for at most `FEW` values, with the bootstrap's (seeded) for more."""
+    """The mean with Student's interval for at most `FEW` values, with the bootstrap's (seeded) for more.
+
+    For differences see `comparisons.compare`, which finds pairs by seed.
+    """
     flat = _flat(values)
     if len(flat) <= FEW:
         return student(flat).interval(confidence)
     return bootstrap_interval(flat, seed, confidence=confidence, resamples=resamples)
-
-
-def paired_difference(
-    first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0, confidence: float = 0.95, resamples: int = 10_000
-) -> Interval:
-    """The mean of first − second, pair by pair, as `mean_interval`; `comparisons.compare` finds the pairs by seed."""
-    one, other = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    if one.shape != other.shape:
-        raise SappError(f"paired values have shapes {one.shape} and {other.shape}: use the same seeds for both")
-    return mean_interval(one - other, seed, confidence, resamples)
 
 
 def bootstrap_interval(

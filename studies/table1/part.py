@@ -14,9 +14,10 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
+from sapp.experiments.table1 import grid
+
 from sapp.experiments.grid import scaled
 from sapp.experiments.parts import Block, Costs, Part, Study, command
-from sapp.experiments.table1 import grid
 
 METHODS = ("CQL", "SA-CQL", "matched")
 SEEDS = (0, 1, 2)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sapp.cli.demo_problem import ALPHAS, CASES, EVEN, FIRST_SEED, UNEVEN, exact_regrets, learning_worlds, regrets
-from sapp.core.statistics import paired_difference
+from sapp.core.statistics import student
 from sapp.tabular.uneven_coverage import make_world
 from studies.uneven_coverage import tuning
 
@@ -32,9 +32,9 @@ def test_the_entrance_is_half_of_the_value_and_one_row_in_25_or_in_2() -> None:
 
 def test_exactly_the_state_helps_where_coverage_is_uneven_and_only_there() -> None:
     uneven, even = exact_regrets(UNEVEN, 40), exact_regrets(EVEN, 40)
-    assert paired_difference(uneven["SA-CQL"], uneven["CQL"]).high < 0.0
-    assert paired_difference(uneven["shuffled"], uneven["CQL"]).high > -0.5
-    assert paired_difference(even["SA-CQL"], even["CQL"]).high > 0.0
+    assert student(uneven["SA-CQL"] - uneven["CQL"]).interval().high < 0.0
+    assert student(uneven["shuffled"] - uneven["CQL"]).interval().high > -0.5
+    assert student(even["SA-CQL"] - even["CQL"]).interval().high > 0.0
 
 
 def test_strengths_are_those_of_the_rows_and_of_other_worlds() -> None:

@@ -13,7 +13,6 @@ from sapp.core.statistics import (
     iqm,
     mean,
     mean_interval,
-    paired_difference,
     spearman,
     standard_error,
     student,
@@ -52,16 +51,6 @@ def test_the_seed_decides():
     assert bootstrap_interval(SAMPLE, seed=4) != bootstrap_interval(SAMPLE, seed=5)
 
 
-def test_pairs_are_not_split():
-    start = np.random.default_rng(0).normal(0, 100, 50)
-    gain = np.random.default_rng(1).normal(2, 1, 50)
-    interval = paired_difference(start + gain, start, seed=0)
-    assert interval.estimate == pytest.approx(gain.mean())
-    expected = bootstrap_interval(gain, seed=0)
-    assert interval == pytest.approx(expected)
-    assert 0 < interval.low < interval.high < 4
-
-
 def test_a_large_sample_is_resampled_in_parts():
     values = np.random.default_rng(0).normal(size=3_000)
     found = bootstrap_interval(values, seed=0, resamples=2000)
@@ -85,8 +74,6 @@ def test_bad_requests():
         spearman([1.0], [1.0, 2.0])
     with pytest.raises(SappError, match="no values"):
         average([])
-    with pytest.raises(SappError, match="shapes"):
-        paired_difference([1.0], [1.0, 2.0], 0)
 
 
 def test_few_values_have_students_interval_and_many_the_bootstraps():
@@ -94,12 +81,11 @@ def test_few_values_have_students_interval_and_many_the_bootstraps():
     expected = stats.ttest_1samp(few, 0.0).confidence_interval(0.9)
     np.testing.assert_allclose(mean_interval(few, confidence=0.9), (few.mean(), expected.low, expected.high))
     assert mean_interval(many, seed=3) == bootstrap_interval(many, seed=3)
-    np.testing.assert_allclose(paired_difference(few, few[::-1]), mean_interval(few - few[::-1]))
 
 
 def test_a_single_value_has_no_interval_and_equal_values_a_narrow_one():
     groups = average([student([3.0, 5.0]), student([4.0])]).interval()
-    for one in (mean_interval([4.0]), paired_difference([5.0], [1.0]), groups):
+    for one in (mean_interval([4.0]), student([4.0]).interval(), groups):
         assert one.estimate == 4.0
         assert not one.known
         assert np.isnan(one.low)
@@ -177,7 +163,7 @@ def test_intervals_of_few_seeds_cover_what_they_say(name, count):
     assert low <= covered([mean_interval(seeds) for seeds in one], population.mean) <= high
     low, high = GAP_BANDS[name]
     assert low <= covered([welch(*pair).interval() for pair in zip(one, other, strict=True)], 0.0) <= high
-    assert low <= covered([paired_difference(*pair) for pair in zip(one, other, strict=True)], 0.0) <= high
+    assert low <= covered([student(gaps).interval() for gaps in one - other], 0.0) <= high
 
 
 @pytest.mark.parametrize(

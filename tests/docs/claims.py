@@ -14,7 +14,8 @@ from scipy.stats import t
 from bench.tables import PHASES, rate
 from sapp.core.statistics import student
 from sapp.data.benchmark_names import D4RL_RETURNS, d4rl_return
-from sapp.ope.diagnostics import Verdict
+from sapp.ope.calibration import NETWORKS
+from sapp.ope.diagnostics import Limits, Verdict
 from sapp.report.sources import read
 from studies.arithmetic.arithmetic import agreement, read_rows
 from studies.baselines import tables as baselines
@@ -65,6 +66,15 @@ def experiments() -> Iterator[str]:
         half = t.ppf(0.975, count - 1) * seeds.std(1, ddof=1) / count**0.5
         held.append(float(np.mean(np.abs(seeds.mean(1) - population.mean) <= half)))
     yield f"covers {100 * min(held):.0f} to {100 * max(held):.0f} % only"
+
+
+@claims_of("docs/offline-evaluation.md")
+def offline_evaluation() -> Iterator[str]:
+    """Where trust ends, and how much wider intervals are."""
+    limits = Limits()
+    for low, high in (limits.off_data, limits.outside):
+        yield f"| {100 * low:.0f} % | {100 * high:.0f} % |"
+    yield f"are therefore {NETWORKS:g} times as wide"
 
 
 @claims_of("docs/datasets.md")

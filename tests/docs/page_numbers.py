@@ -3,7 +3,7 @@
 A number is held if it stands in a marked section, which a script writes from committed rows; or in a claim, a fragment
 of a page that ``claims.py`` makes from rows; or if ``given_numbers.toml`` says that it is a setting or somebody else's
 figure. On a reference page it is also held if it is a literal of the package's code: there it is a default; but for
-numbers with a unit of time, of memory or of speed, which are measured.
+shares, and numbers with a unit of time, of memory or of speed, which are measured.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNIT = re.compile(rf"\s?(?:{UNITS})(?![\w])")
 COUNTED = re.compile(r" of (?:the )?\d")
 """So many of so many."""
 MEASURED = re.compile(
-    r"\s?(?:steps/s|run-steps|per second|µs|ms|s|seconds|minutes|hours|days|kB|MB|GB|TB/s|GFLOP|TFLOP/s|W)(?![\w])"
+    r"\s?(?:%|‰|steps/s|run-steps|per second|µs|ms|s|seconds|minutes|hours|days|kB|MB|GB|TB/s|GFLOP|TFLOP/s|W)(?![\w])"
 )
 NOT_READ = re.compile(
     r"(?:<!-- made:.*?<!-- end of [\w-]+ -->)|```.*?```|`[^`\n]*`|<!--.*?-->|"

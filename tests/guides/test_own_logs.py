@@ -33,7 +33,7 @@ def test_the_guide_runs_as_written(tmp_path: Path, long_environment: dict[str, s
     work.mkdir()
     environment = {
         **long_environment, "PYTHONPATH": str(ROOT),
-        "PATH": f"{tools}:{os.environ['PATH']}", "SAPP_GUIDE": "1",
+        "PATH": f"{tools}:{os.environ['PATH']}",
     }  # fmt: skip
     # one Python process for all Python blocks, which share their names; bash blocks are called from it
     program = ["import os, subprocess"]
@@ -46,6 +46,8 @@ def test_the_guide_runs_as_written(tmp_path: Path, long_environment: dict[str, s
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     print(done.stdout)
     assert "true regret" in done.stdout
+    (share,) = re.findall(r"They hold ([\d.]+) % of the reward", GUIDE.read_text(encoding="utf-8"))
+    assert f"rows were dropped ({share}% of the reward)" in done.stdout
     assert (work / "plant.md").read_text().startswith("# cql")
 
 

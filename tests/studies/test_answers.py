@@ -65,6 +65,20 @@ def clones() -> None:
         assert np.mean(scores("BEAR", dataset)) < cloned - 4
 
 
+@said("studies/baselines/README.md", "α stands at its bound, e¹⁰, on all three datasets")
+@said("studies/baselines/README.md", "so trust, exp(−β·Var), falls towards 0")
+def why_they_do() -> None:
+    last: dict[tuple[str, str], tuple[int, float]] = {}
+    for name, metric in (("sa-bear", "actor/alpha"), ("uwac", "critic/trust")):
+        with open(STUDIES / "baselines" / "rows" / "metrics" / f"{name}.csv", encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                key = metric, f"{row.get('algorithm', name)} {row['dataset']}"
+                last[key] = max(last.get(key, (0, 0.0)), (int(row["step"]), float(row[metric])))
+    assert len([key for key in last if key[0] == "actor/alpha"]) == 12
+    for (metric, _), (_, value) in last.items():
+        assert value == pytest.approx(np.exp(10), rel=1e-3) if metric == "actor/alpha" else value < 1e-3
+
+
 @said("studies/baselines/README.md", "gain little over the plain algorithm on halfcheetah, most of which their mean")
 def mean_weights_explain() -> None:
     made = baselines.scores()
