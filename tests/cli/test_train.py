@@ -56,7 +56,7 @@ def test_sweep_gives_each_algorithm_each_of_the_weights():
         (["--pretrain", "5"], "--pretrain and --ratio-steps are for weights that learn"),
         (["--precision", "half"], "precision"),
         (["--out", "TAKEN"], "already holds a run"),
-        (["--out", __file__ + "/run"], "test_main.py is not a folder"),
+        (["--out", __file__ + "/run"], "test_train.py is not a folder"),
         (["--map", "episode=x", "--steps", "0"], "steps is 0"),
         (["--map", "episode=x", "--eval-episodes", "0"], "eval_episodes is 0"),
         (["--map", "episode=x", "--checkpoint-every", "-5"], "checkpoint_every is -5"),
