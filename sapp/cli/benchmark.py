@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from sapp.cli.console import console
-from sapp.cli.options import whole_number
+from sapp.cli.console import console, print_json
+from sapp.cli.options import Json, whole_number
 from sapp.core.errors import SappError
 
 _MAKE = """Make a dataset of the benchmark on this machine, without a network: NAME is one of the eighteen, or all.
@@ -101,15 +101,13 @@ class _bar:
             self._bar.stop()
 
 
-def list_datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False) -> None:
+def list_datasets(json: Json = False) -> None:
     """``sapp.collect.benchmark.make.standing()``."""
     from sapp.collect.benchmark.make import standing
 
     rows = [_row(each) for each in standing()]
     if json:
-        import json as encoder
-
-        print(encoder.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
         return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

@@ -42,12 +42,12 @@ class Values:
         return Interval(float(self.point[policy]), float(low), float(high))
 
 
-def estimate(fitted: Fitted, seed: int = 0) -> dict[str, Values]:
+def estimate(fitted: Fitted, seed: int = 0, replicates: int = REPLICATES) -> dict[str, Values]:
     """All three estimates of every policy, by name."""
     return {
-        "fqe": spread(fqe_of_bags(fitted), seed),
-        "dice": spread(dice_of_bags(fitted), seed),
-        "dr": doubly_robust(fitted, seed),
+        "fqe": spread(fqe_of_bags(fitted), seed, replicates),
+        "dice": spread(dice_of_bags(fitted), seed, replicates),
+        "dr": doubly_robust(fitted, seed, replicates),
     }
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
+from typing_extensions import override
+
 SUMMARY_LINES = 3
 """At most so many members are listed one by one after an evaluation."""
 
@@ -35,6 +37,23 @@ class Silent(Progress):
 
     def __enter__(self) -> Silent:
         return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    @override
+    def update(self, step: int, phase: str) -> None:
+        pass
+
+    @override
+    def say(self, text: str) -> None:
+        pass
+
+    @override
+    def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
+        pass
 
 
 class Terminal:
