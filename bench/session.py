@@ -12,8 +12,9 @@ less than ``at_least`` seconds is left out. Its output is ``OUT/NAME.log``; one 
 interrupted, then killed. ``OUT/session.log`` says what ran when. Called again with the same --out, finished jobs are
 not run again.
 
-``--detach`` starts the session in the background unless it runs already, ``--wait`` waits so long for its end, and
-``--collect`` packs every small text file of OUT (no checkpoints, no data).
+``--detach`` starts the session in the background unless it was started before (``--again``: also where that one has
+ended, for what failed or was left out), ``--wait`` waits so long for its end, and ``--collect`` packs every small text
+file of OUT (no checkpoints, no data).
 """
 
 from __future__ import annotations
@@ -162,6 +163,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=float("inf"), help="for everything (default: no limit)")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a word of the plan")
     parser.add_argument("--detach", action="store_true", help="run in the background, unless it does already")
+    parser.add_argument("--again", action="store_true", help="with --detach: start anew where an earlier one has ended")
     parser.add_argument("--wait", type=float, default=0.0, help="with --detach: seconds to wait for its end")
     parser.add_argument("--collect", type=Path, help="archive for the text files found in OUT at the end")
     options = parser.parse_args()
@@ -181,7 +183,7 @@ def wait_for(options: argparse.Namespace) -> None:
     """Start the session if there is none, wait for its end, and show its log."""
     options.out.mkdir(parents=True, exist_ok=True)
     mark = options.out / "session.pid"
-    if not mark.exists():
+    if not mark.exists() or (options.again and not _alive(int(mark.read_text()))):
         own = [sys.executable, str(Path(__file__).resolve()), *map(str, options.plan), "--out", str(options.out),
                "--seconds", str(options.seconds)]  # fmt: skip
         own += [word for pair in options.set for word in ("--set", pair)]

@@ -86,6 +86,27 @@ def test_a_job_that_overruns_is_interrupted_and_may_save(
     assert (tmp_path / "out" / "slow.log").read_text() == "saved\n"
 
 
+def test_a_detached_session_is_started_once_and_again_only_where_asked(
+    session: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, flag = tmp_path / "plan.toml", tmp_path / "flag"
+    code = f"import os; raise SystemExit(0 if os.path.exists({str(flag)!r}) else 3)"
+    plan.write_text(f'[[job]]\nname = "part"\ncommand = ["{{python}}", "-c", """{code}"""]\n')
+    out = tmp_path / "out"
+
+    def call(*more: str) -> str:
+        words = ["session.py", str(plan), "--out", str(out), "--seconds", "100", "--detach", "--wait", "60", *more]
+        monkeypatch.setattr(sys, "argv", words)
+        session.main()
+        return capsys.readouterr().out
+
+    assert call().count("failed (3)") == 1
+    flag.touch()
+    assert "done after" not in call()
+    assert "done after" in call("--again", "--collect", str(tmp_path / "all.tgz"))
+    assert (tmp_path / "all.tgz").is_file()
+
+
 def test_a_plan_cannot_need_what_comes_later(session: ModuleType, tmp_path: Path) -> None:
     file = tmp_path / "plan.toml"
     file.write_text('[[job]]\nname = "a"\ncommand = ["true"]\nneeds = ["b"]\n')
