@@ -33,7 +33,7 @@ from sapp.runs.run import Run
 
 
 class Clock:
-    """Shares what is left of a time limit among the jobs still to come, by their sizes, or gives it all to the first."""
+    """Shares what is left of a time limit among the jobs still to come, by their sizes, or gives it to each in turn."""
 
     def __init__(self, seconds: float | None, sizes: Sequence[int], *, in_turn: bool = False) -> None:
         self._end = None if seconds is None else time.monotonic() + seconds
