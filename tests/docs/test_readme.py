@@ -70,6 +70,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SMALLER = {
+    "sapp demo ": "sapp demo --quiet --problems 3 --steps 3 ",
     '"hopper-medium"': '"small.npz"',
     "seeds=3, steps=200_000,": "seeds=2, steps=4, phases=sapp.sa_protocol(4, 2, 2), progress=False,",
     "sapp.CQL()": "sapp.CQL(hidden=(8,), batch_size=8)",
@@ -98,7 +99,7 @@ def test_its_commands_run(folder: Path) -> None:
     pytest.importorskip("onnxruntime")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{folder}:{os.environ['PATH']}"}
     lines = [line for block in blocks("bash") for line in block.splitlines() if line.startswith("sapp ")]
-    assert len(lines) == 7
+    assert len(lines) == 8
     (python,) = blocks("python")
     (folder / "sixty.py").write_text(smaller(python))
     tried = [smaller(line).partition(" #")[0] for line in lines]
