@@ -36,8 +36,8 @@ def sections() -> dict[str, str]:
     held = sum(p < 0.05 for p in holm(plain))
     alone = sum(p < 0.05 for p in plain)
     told = (
-        f"Paired by seed. Against CQL and the controls {len(plain)} differ at all; {alone or 'none'} would be "
-        f"significant if looked at alone, {held or 'none'} with Holm's correction."
+        f"Paired by seed. Of the {len(plain)} differences from CQL and the controls, {alone or 'none'} would be "
+        f"significant if looked at alone, and {held or 'none'} with Holm's correction."
     )
     lines = [[game, *(gaps[game, other].interval() for other in others)] for game in games]
     caption = "Return at the last evaluation: mean over three seeds, Student's 95 % interval."

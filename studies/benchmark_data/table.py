@@ -74,7 +74,7 @@ def markdown(table: Mapping[str, Row]) -> str:
     met = sum(is_near(name, table[name]["return_mean"]) for name in published)
     caption = (
         f"Mean return within {100 * TOLERANCE:.0f} % of D4RL's published one: {met} of {len(published)}. "
-        "≈: none is published that we found; an estimate, not counted."
+        "≈ marks an estimate: we found no published value, and do not count it."
     )
     cells = [(name, *_cells(name, table.get(name))) for name in NAMES]
     return markdown_table("The eighteen datasets", caption, HEADINGS, cells).markdown().rstrip()
@@ -88,7 +88,7 @@ def short(table: Mapping[str, Row]) -> str:
         ours = [normalized_score(environment, table[name]["return_mean"]) for name in names]
         cells = [f"{round(score, 1) + 0.0} ({_score(name)})" for score, name in zip(ours, names, strict=True)]
         lines.append([environment, *cells])
-    caption = "Mean normalised score of the episodes, D4RL's in brackets (≈: none is published; an estimate)."
+    caption = "Mean normalised score of the episodes, D4RL's in brackets (≈: an estimate, as none is published)."
     return markdown_table("Scores", caption, ("environment", *QUALITIES), lines).markdown().rstrip()
 
 

@@ -77,7 +77,7 @@ def differences(found: Gaps, what: str) -> str:
     apart = sum(each.p < 0.05 for row in found.values() for each in row)
     count = sum(len(row) for row in found.values())
     caption = (
-        f"Differences of {what}. Of {count} by dataset {apart} leave out 0 if looked at alone (by chance "
+        f"Differences of {what}. Of {count} by dataset, {apart} exclude 0 if looked at alone (by chance "
         f"{0.05 * count:.0f} would); p is that of the mean of five, Holm's over the {len(means)} means."
     )
     head = ("SA-CQL with", *(name.removesuffix("-v2") for name in DATASETS), "mean of five", "p", "Holm's p")

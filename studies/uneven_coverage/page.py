@@ -41,7 +41,7 @@ def exact() -> str:
             cells += [f"{1e3 * row['lost']:.1f}", "" if first else scaled(Interval(*row["difference"]))]
         lines.append([rows[0]["variant"], *cells])
     head = ("penalty spread by", *(text for case in CASES for text in (f"{case}, ‰", "− CQL")))
-    caption = "Reward lost per step, in thousandths; α tuned on 200 worlds, judged on 200 others, paired by world."
+    caption = "Reward lost per step, in thousandths; α tuned on 200 worlds, tested on 200 others, paired by world."
     return table("Exact", caption, head, lines).markdown().strip()
 
 
