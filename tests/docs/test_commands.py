@@ -1,4 +1,4 @@
-"""Every ``sapp`` command on a page is one: its name and its options exist, hyper-parameters included."""
+"""Every command on a page is one: of ``sapp``, its name and options, hyper-parameters included; of scripts, options."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def text_of(page: Path) -> str:
     return "\n\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
 
 
-def commands(text: str) -> list[str]:
-    """Commands in blocks of shell, one per line, and those between backticks."""
+def commands(text: str, first: str = "sapp ") -> list[str]:
+    """Commands in blocks of shell, one per line, and those between backticks, that begin with given words."""
     blocks: list[str] = []
     prose: list[str] = []
     fence: str | None = None
@@ -49,9 +49,9 @@ def commands(text: str) -> list[str]:
             prose.append(line)
         elif fence in ("", "bash", "console"):
             blocks.append(line.strip())
-    inline = re.findall(r"`(sapp [^`]*)`", " ".join(prose))
+    inline = re.findall(rf"`({first}[^`]*)`", " ".join(prose))
     found = [each.partition(" #")[0].strip() for each in (*blocks, *inline)]
-    return [each for each in found if each.startswith("sapp ") and "|" not in each]
+    return [each for each in found if each.startswith(first) and "|" not in each]
 
 
 @cache
@@ -88,6 +88,38 @@ def unknown(line: str) -> list[str]:
 def test_the_options_of_every_command_exist(page: Path) -> None:
     wrong = {line: found for line in commands(text_of(page)) if (found := unknown(line))}
     assert wrong == {}
+
+
+def script_of(word: str, module: str) -> str:
+    """The source of what ``python FILE`` or ``python -m MODULE`` runs, with that of the modules beside it."""
+    path = ROOT / (module.replace(".", "/") if word == "-m" else word)
+    files = sorted(path.glob("*.py")) if path.is_dir() else [path.with_suffix(".py")]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def unknown_to_script(line: str) -> list[str]:
+    """Options that a script does not have, and those that it requires and does not get."""
+    words = line.split()
+    source = script_of(*words[1:3]) if words[1] == "-m" else script_of(words[1], "")
+    given = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
+    required = re.findall(r'add_argument\(\s*"(--[\w-]+)"[^)]*required=True', source)
+    return [
+        *sorted(each for each in given if f'"{each}"' not in source),
+        *(each for each in required if each not in given and words[1] != "-m"),
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_the_options_of_every_script_exist(page: Path) -> None:
+    found = commands(text_of(page), "python ")
+    lines = [each for each in found if re.match(r"python (bench/|-m (bench|studies)\b)", each)]
+    assert {line: wrong for line in lines if (wrong := unknown_to_script(line))} == {}
+
+
+def test_what_a_script_lacks_is_found() -> None:
+    assert unknown_to_script("python bench/performance.py --part peers") == ["--out"]
+    assert unknown_to_script("python bench/performance.py --out a --parts peers") == ["--parts"]
+    assert unknown_to_script("python -m studies.theory audit --seeds 3") == ["--seeds"]
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,11 @@ def test_it_is_short_and_its_prose_has_short_lines() -> None:
     assert [line for line in TEXT.splitlines() if len(line) > 120 and not line.lstrip().startswith("|")] == []
 
 
+def test_all_pages_together_are_not_too_long() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 30_000  # studies hold the rest
+
+
 def test_the_table_of_algorithms_is_what_sapp_algorithms_says(capsys: pytest.CaptureFixture) -> None:
     assert main(["algorithms", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["algorithms"]
