@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import html
 import http.server
-import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
-import time
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chromium import chromium
 
 import sapp
 
@@ -32,7 +28,6 @@ pytest.importorskip("mkdocstrings_handlers.python")
 ROOT = Path(__file__).parents[2]
 NOWHERE = {name: "http://127.0.0.1:9" for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")}
 """A proxy that nobody listens at: what asks for a network fails."""
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Page(HTMLParser):
@@ -142,61 +137,44 @@ def address(site: Path) -> Iterator[str]:
     server.server_close()
 
 
-class Browser:
-    """Chromium through ChromeDriver, by the W3C's plain HTTP protocol."""
-
-    def __init__(self, driver: str, folder: Path) -> None:
-        self.process = subprocess.Popen(
-            [driver, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert self.process.stdout is not None
-        said = next(found for said in self.process.stdout if (found := re.search(r"successfully on port (\d+)", said)))
-        self.base = f"http://127.0.0.1:{said[1]}/session"
-        flags = [
-            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-            "--disable-background-networking", "--disable-component-update", f"--user-data-dir={folder}",
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-        ]  # fmt: skip
-        options = {"browserName": "chrome", "goog:chromeOptions": {"binary": CHROMIUM, "args": flags}}
-        self.base += "/" + self.ask("", {"capabilities": {"alwaysMatch": options}})["sessionId"]
-
-    def ask(self, path: str, body: dict[str, Any]) -> Any:
-        request = urllib.request.Request(
-            self.base + path, json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=120) as answer:
-            return json.load(answer)["value"]
-
-    def run(self, script: str) -> Any:
-        return self.ask("/execute/sync", {"script": script, "args": []})
-
-    def close(self) -> None:
-        self.process.terminate()
-        self.process.wait()
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Browser]:
-    driver = shutil.which("chromedriver")
-    if CHROMIUM is None or driver is None:
-        pytest.skip("needs Chromium and ChromeDriver, to search as a reader does")
-    opened = Browser(driver, tmp_path)
-    yield opened
-    with contextlib.suppress(OSError):
-        opened.ask("/chromium/send_command", {"cmd": "Browser.close", "params": {}})
-    opened.close()
+@pytest.fixture(params=[(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")], ids=str)
+def reader(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
+    """A page of a desktop's or a phone's width, light or dark."""
+    width, scheme = request.param
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    yield context.new_page()
+    context.close()
 
 
-def test_search_finds_a_page_in_a_browser_without_a_network(address: str, browser: Browser) -> None:
-    browser.ask("/url", {"url": f"{address}/index.html"})
-    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
-    typed = "const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'saddle-point';"
-    typed += "box.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));"
-    listed = "return [...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
-    found: list[str] = []
-    end = time.monotonic() + 120
-    while not found and time.monotonic() < end:  # the index is read in the background
-        browser.run(typed)
-        time.sleep(0.2)
-        found = browser.run(listed)
-    assert any("/algorithms/cql.html" in each for each in found), found
+def test_pages_fit_a_screen_in_light_and_dark(address: str, reader: Any) -> None:
+    said: list[str] = []
+    asked: list[str] = []
+    reader.on("console", lambda message: said.append(message.text))
+    reader.on("pageerror", lambda error: said.append(str(error)))
+    reader.on("request", lambda request: asked.append(request.url))
+    dark = reader.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    for page in ("index", "tutorials/cartpole", "algorithms/cql", "weights", "api/training", "studies/baselines/index"):
+        reader.goto(f"{address}/{page}.html")
+        assert reader.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), page
+        assert reader.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)"), page
+        colour = reader.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(float, re.findall(r"[\d.]+", colour)[:3])) < 3 * 128) == dark, colour
+    assert said == []
+    assert [url for url in asked if not url.startswith((address, "data:"))] == []
+
+
+def test_search_finds_a_page_without_a_network(address: str, reader: Any) -> None:
+    reader.goto(f"{address}/index.html")
+    if reader.viewport_size["width"] < 500:
+        reader.locator("label.md-header__button[for=__search]").click()
+    box = reader.locator(".md-search__input")
+    box.click()
+    box.press_sequentially("saddle-point")
+    link = reader.locator(".md-search-result__link[href*='algorithms/cql.html']")
+    link.first.wait_for(state="attached", timeout=120_000)  # the index is read in the background

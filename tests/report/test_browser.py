@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+from chromium import chromium
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the dev extra")
-    path = os.environ.get("SAPP_BROWSER") or next((found for name in NAMES if (found := shutil.which(name))), None)
-    with playwright.sync_playwright() as started:
-        try:
-            opened = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        except playwright.Error:
-            pytest.skip("no Chromium is on the path, in SAPP_BROWSER or among playwright's own: install chromium")
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 class Visit:
