@@ -42,7 +42,7 @@ def fuzz() -> str:
     ]
     said = (
         f"{total(found, 'read', 'refused'):,} cases in {len(found)} formats; {total(found, 'wrong')} tracebacks, "
-        "messages of more than a line, or files read otherwise than the second reader reads them."
+        "messages of more than a line, or files that the second reader reads differently."
     )
     return table("Fuzz", said, ("format", "cases", "read", "refused"), lines).markdown().strip()
 

@@ -24,17 +24,17 @@ class Algorithm(eqx.Module):
 
     Numbers are leaves, so members of one population may differ in them; fields marked ``static`` are structure and make
     another compiled program. An algorithm receives the weights of the batch's states and multiplies its per-state
-    penalty with them; it does not know where they come from. A subclass has the fields ``discount``, ``batch_size``
+    penalty by them; it does not know where they come from. A subclass has the fields ``discount``, ``batch_size``
     (static) and ``weights``.
 
     A field of one of these names means the same in every subclass.
 
     Attributes:
         discount: γ of the targets, and of the ratios that state weights learn.
-        batch_size: transitions of an update.
-        weights: of states, which the per-state penalty is multiplied with; an object, or a name such as occupancy.
+        batch_size: transitions per update.
+        weights: state weights that multiply the per-state penalty; an object, or a name such as occupancy.
         hidden: layer sizes of the networks.
-        tau: share of the networks that goes into their target copies at each update.
+        tau: share by which target copies move towards the networks at each update.
         lr: learning rate.
         actor_lr: learning rate of the actor.
         critic_lr: learning rate of the critics.
@@ -44,8 +44,8 @@ class Algorithm(eqx.Module):
         behaviour_steps: updates at the start that only clone the behaviour.
         vae_hidden: layer sizes of the VAE.
         vae_lr: learning rate of the VAE.
-        share: of the critics' least value in share·min + (1 − share)·max.
-        normalise: observations with the data's mean and deviation.
+        share: weight of the critics' minimum in share·min + (1 − share)·max.
+        normalise: standardise observations with the data's mean and deviation.
         precision: of matrix products: auto, float32, tf32 or mixed.
 
     Examples:

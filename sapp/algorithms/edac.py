@@ -62,8 +62,8 @@ class EDAC(Algorithm):
 
     Attributes:
         eta: η, the weight of the critics' alignment.
-        critics: N, how many.
-        diversify: keep the critics' gradients apart; without it this is SAC-N.
+        critics: N, the number of critics.
+        diversify: penalise aligned gradients of the critics; without it this is SAC-N.
 
     Examples:
         >>> import sapp

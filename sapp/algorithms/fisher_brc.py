@@ -64,7 +64,7 @@ class FisherBRC(Algorithm):
         penalty: λ, the weight of the offset's squared gradient.
         reward_bonus: added to every reward.
         behaviour_hidden: layer sizes of the cloned behaviour.
-        components: of the mixture that clones the behaviour, a dimension.
+        components: mixture components per dimension of the cloned behaviour.
 
     Examples:
         >>> import sapp

@@ -14,11 +14,11 @@ from sapp.core.errors import SappError
 class REM(DQN):
     """REM (Agarwal and others, 2020): Huber loss of one convex combination of K heads.
 
-        Q_c = Σ_k c_k·Q_k,   c_k = u_k/Σ_j u_j,   u ~ U(0,1)^K, drawn once a mini-batch
+        Q_c = Σ_k c_k·Q_k,   c_k = u_k/Σ_j u_j,   u ~ U(0,1)^K, drawn once per mini-batch
         loss = E_B[Huber(Q_c(s,a) − y)],   y = r + γ(1−terminal)·max_b Q̄_c(s',b)
 
-    The same c for Q and Q̄, and a plain maximum, not double DQN's. It acts by the mean of its heads, and has no penalty:
-    state weights have nothing to multiply.
+    Q and Q̄ use the same c, and the maximum is plain, not double DQN's. The policy acts by the mean of the heads. There
+    is no penalty, so state weights have nothing to multiply.
 
     Defaults: its authors' batch_rl, in gradient steps (they update every 4th agent step, so 8,000 are 2,000).
 

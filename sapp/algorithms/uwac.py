@@ -33,9 +33,9 @@ class UWAC(BEAR):
 
     Attributes:
         beta: β, how fast trust falls with the critics' variance.
-        dropout: share of units that is dropped.
+        dropout: share of units that are dropped.
         spectral: normalise the critics' layers by their spectral norm.
-        passes: dropout samples that mean and variance are of.
+        passes: dropout samples for mean and variance.
 
     Examples:
         >>> import sapp

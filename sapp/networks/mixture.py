@@ -61,7 +61,7 @@ class BehaviourDensity(eqx.Module):
 
 
 def log_mixture(u: Array, logits: Array, mean: Array, log_std: Array) -> Array:
-    """log Σ_k c_k TanhN(tanh u; μ_k, σ_k) a dimension: u is [B, A], the components' parameters are [B, A, K]."""
+    """log Σ_k c_k TanhN(tanh u; μ_k, σ_k) per dimension: u is [B, A], the components' parameters are [B, A, K]."""
     u = u[..., None]
     components = jax.nn.log_softmax(logits) + log_normal(u, mean, log_std) - log_tanh_derivative(u)
     return jax.nn.logsumexp(components, axis=-1)

@@ -63,10 +63,10 @@ def member_of(row: Mapping[str, Any]) -> MemberId:
 
 
 class Hook:
-    """What happens beside training: override what you need, and give it to ``sapp.train(..., hooks=[...])``.
+    """Reacts to what happens during training: override what you need and pass it to ``sapp.train(..., hooks=[...])``.
 
-    A hook changes no result. What it raises is said once, in a line, and training goes on. The methods named ``on_...``
-    that are given a ``Moment`` may ask to stop by answering why; the run is then saved, and ``sapp.resume`` goes on.
+    A hook changes no result. If it raises, that is reported once, in a line, and training goes on. Those ``on_...``
+    methods that get a ``Moment`` may stop the run by returning a reason; the run is saved, and ``resume`` continues it.
 
     Examples:
         >>> import sapp
@@ -80,7 +80,7 @@ class Hook:
     """
 
     def check(self, plan: Plan) -> None:
-        """Refuse, by a ``SappError``, a run that this cannot work with: asked before anything is trained."""
+        """Raise a ``SappError`` for a run that this hook cannot work with; called before training begins."""
 
     def on_start(self, run: Run) -> None:
         """Training begins, or goes on."""
@@ -95,10 +95,10 @@ class Hook:
         """A checkpoint was written."""
 
     def on_end(self, run: Run) -> None:
-        """Training has ended: at its last step, or since a hook asked for it."""
+        """Training has ended, at its last step or because a hook asked for it."""
 
     def close(self) -> None:
-        """Training has ended in whatever way, by an error or Ctrl-C too."""
+        """Training has ended, in whatever way, also by an error or Ctrl-C."""
 
 
 class Hooks:

@@ -211,7 +211,7 @@ class Run:
     def predict(
         self, observation: np.ndarray, member: int | str | MemberId = 0, action_mask: np.ndarray | None = None
     ) -> np.ndarray:
-        """Deterministic action(s) as they were logged, for one observation [O] or many [B, O] as they were logged.
+        """Deterministic action(s) for one observation [O] or many [B, O], both in the units of the logs.
 
         A dataset's ``observation`` may be standardised (``sapp.load`` with a column mapping); ``data.raw`` undoes it.
 
@@ -233,7 +233,7 @@ class Run:
         self, observation: np.ndarray, action: np.ndarray, member: int | str | MemberId = 0,
         action_mask: np.ndarray | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """What the newest critics think action(s) are worth: Q(s,a), the least of the ensemble.
+        """What the newest critics think action(s) are worth: Q(s,a), the minimum of the ensemble.
 
         Pessimistic algorithms value unlogged actions low on purpose: this is what they learned, not an estimate of what
         a policy earns (``sapp evaluate --offline`` is).
@@ -271,7 +271,7 @@ class Run:
     def final_and_best(self) -> list[dict[str, Any]]:
         """A row per member that was played: mean return at its last and at its best evaluation, and their steps.
 
-        The best is chosen by the very episodes that it reports, so it flatters; the final one does not.
+        The best is chosen by the same episodes that it reports, so it is optimistic; the final one is not.
         """
         by_member: dict[MemberId, list[tuple[int, float]]] = {}
         rows = self.evaluations()

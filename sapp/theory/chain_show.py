@@ -137,7 +137,8 @@ def plot_chain(
     names = [_tex(name) for name in setting.names[inner]]
     a.bar(x, found.data[inner], width=0.6, color="#c9ced6", label="the log, $d^D$")
     a.plot(x, found.occupancy[inner], "o-", color="#2e8b57", label="uniform policy, $d^π$")
-    a.set(title=f"where the log is ({left} left, {right} right)")
+    a.set(title=f"visits: log ({left} left, {right} right) and policy")
+    a.set_ylim(0, 1.3 * max(found.data[inner].max(), found.occupancy[inner].max()))  # room for the legend
     b.bar(x, found.ratio[inner], width=0.6, color="#c8102e")
     b.axhline(1, color="#1f1f1f", lw=0.8, ls=":")
     b.set(title=f"$w = d^π/d^D$, mean 1:  $w(ℓ)/w(r) = {found.skew:.3g}$")
@@ -151,14 +152,14 @@ def plot_chain(
     for name in ("pp", "w", "sqrt-w"):
         tilt = curves.known_left[name] / curves.known_right[name]
         d.plot(curves.share, tilt, color=COLOURS[name], label=SPREADS[name])
-    d.set(title="pessimism at $ℓ_1$ over that at $r_1$", yscale="log")
+    d.set(title="pessimism at $ℓ_1$ ÷ pessimism at $r_1$", yscale="log")
     e.axhline(curves.truth, color="#1f1f1f", ls=":", label="true value")
     for name in SPREADS:
         e.plot(curves.share, curves.value[name], color=COLOURS[name], label=SPREADS[name])
     e.set(title="estimated value of the uniform policy at $s_0$")
     rows = tuned_chain(SHOWN)[::-1]
     f.barh([METHODS[row.method] for row in rows], [row.loss for row in rows], color="#7f8fa6")
-    f.set(title="true value lost, at the best α")
+    f.set(title="true value lost, each method at its best α")
     for axes in (d, e):
         axes.axvline(left / (left + right), color="#1f1f1f", lw=0.7, alpha=0.4)
         axes.set_xlabel("share of the trajectories that go left")

@@ -53,34 +53,34 @@ def train(
     """Train algorithms × datasets × seeds as one population and return the run.
 
     Args:
-        algorithm: one algorithm, or several in a list or by name; the name of a preset ("sa-cql") stands for it. Where
-            a function is given it is called with the dataset's name (that is how presets choose b0 and b1) and may
-            answer None: not on this dataset.
-        data: datasets of vectors or of frames, what ``sapp.load`` takes, or functions that load, called after all else
-            that was asked has been looked at.
+        algorithm: one algorithm, or several in a list or by name; a preset's name ("sa-cql") will do. A function is
+            called with the dataset's name (presets choose b0 and b1 this way) and may return None to leave that
+            dataset out.
+        data: datasets of vectors or of frames, whatever ``sapp.load`` takes, or functions that load, which are called
+            after all other arguments have been checked.
         seeds: how many (0, 1, …) or which.
         steps: gradient steps of the last phase.
-        phases: the protocol; by default one phase, or the paper's three (20k + 100k + steps) if any weights learn;
-            before them, if an algorithm prepares itself (BRAC and Fisher-BRC clone the behaviour), a phase for that.
+        phases: the protocol; by default one phase, or the paper's three (20k + 100k + steps) if any weights learn,
+            preceded by a preparatory phase if an algorithm has one (BRAC and Fisher-BRC clone the behaviour).
         out: the run folder; by default ``runs/<algorithm>-<dataset>-<time>``. Training that fails before its first
-            checkpoint leaves none behind.
-        start_from: a run whose members, by dataset and seed, are where these members start: parameters, optimisers and
-            counters. So shared phases are trained once and forked. Weights that learn may be added to a run whose
-            weights did not, or left out: SA-CQL can go on from CQL.
-        only: which members to train, by the name of their algorithm, their dataset and seed; default all.
-        eval_every: evaluate every so many steps (default: a twentieth of ``steps``; 0 switches evaluation off).
-        eval_episodes: episodes of each member in an evaluation.
+            checkpoint leaves no folder behind.
+        start_from: a run from whose members, matched by dataset and seed, these members start: with their parameters,
+            optimisers and counters. So shared phases are trained once and forked. Weights that learn may be added to a
+            run without them, or left out: SA-CQL can continue from CQL.
+        only: which members to train, by name of the algorithm, dataset and seed; default all.
+        eval_every: steps between evaluations (default: a twentieth of ``steps``; 0 switches evaluation off).
+        eval_episodes: episodes per member and evaluation.
         eval_seed: seed of the evaluation's start states.
-        eval_max_steps: where observations are frames, cut episodes of evaluation here (default: the game's own limit).
+        eval_max_steps: for images, cut evaluation episodes here (default: the game's own limit).
         log_every: steps averaged in a row of metrics.csv.
         checkpoint_every: steps between checkpoints (default: as ``eval_every``).
         keep: how many checkpoints to keep.
-        copy_data: keep a copy of datasets made in memory in the run folder; without it, resuming needs ``data=``.
+        copy_data: keep a copy of in-memory datasets in the run folder; without it, resuming needs ``data=``.
         stream: bring batches of frames from the host instead of keeping all frames on the device, with the same result
-            (default: only where they would fill it).
-        time_limit: seconds after which the run is saved and ``TimeLimitReached`` raised; ``resume`` goes on.
+            (default: only if they would fill it).
+        time_limit: seconds after which the run is saved and ``TimeLimitReached`` raised; ``resume`` continues.
         progress: show a progress bar.
-        hooks: what happens beside training: stop early, keep the best, log elsewhere; see ``sapp.hooks``.
+        hooks: to stop early, keep the best, log elsewhere; see ``sapp.hooks``.
 
     Examples:
         >>> import sapp
@@ -139,10 +139,10 @@ def resume(
     progress: bool = True,
     hooks: Hook | Sequence[Hook] = (),
 ) -> Run:
-    """Continue a run from its newest checkpoint, or from step 0 if it has none; the bits are those of one straight run.
+    """Continue a run from its newest checkpoint, or from step 0 if it has none, to the bits of an uninterrupted run.
 
     ``data`` replaces the recorded sources (a file that moved, say); it must hold the same transitions. ``stream``,
-    ``time_limit`` and ``hooks`` are as ``train`` has them, and need not be as they were.
+    ``time_limit`` and ``hooks`` are as in ``train`` and may differ from those of the original call.
 
     Examples:
         >>> import sapp

@@ -18,10 +18,11 @@ Metrics = dict[str, Array]
 
 
 class StateWeights(eqx.Module):
-    """Weights w(s) over the states of a batch; an algorithm multiplies its per-state penalty with them.
+    """Weights w(s) over the states of a batch; an algorithm multiplies its per-state penalty by them.
 
-    Three verbs, like an algorithm: own state (``init``), own learning (``update``), and ``weights``. No weighting knows
-    which algorithm it serves. Weights that are f of an estimated state ratio are ``RatioWeights``.
+    Like an algorithm they have three methods: ``init`` (their own state), ``update`` (their own learning) and
+    ``weights``. They do not know which algorithm they serve. If they are f of an estimated state ratio, derive from
+    ``RatioWeights``.
 
     A field of one of these names means the same in every subclass.
 

@@ -71,7 +71,7 @@ class ConstantWeights(StateWeights):
 
 
 class RandomWeights(StateWeights):
-    """w(s) drawn uniformly from the range of f, anew each step: the control to weights f(ω(s)) with the same f.
+    """w(s) drawn uniformly from the range of f at each step: the control for weights f(ω(s)) with the same f.
 
     The paper's s-SA-CQL draws from (b0, b1) literally: ``RandomWeights(LogMinMax(b0, b1, span="upper"))``.
 
@@ -102,11 +102,11 @@ class RandomWeights(StateWeights):
 class Control(WrappedWeights):
     """The weights of ``of``, or one of its controls, chosen by ``kind`` (a ``ControlKind``).
 
-    The kind is a number, not structure: real weights and all their controls train side by side in one compiled
+    The kind is a number, not structure: real weights and all their controls train together in one compiled
     population, with the same estimator, the same batches and the same health rule.
 
-    ``frozen`` uses the real weights of an estimator that does not learn in this run: of the policy as it was where the
-    run was forked (``train(start_from=…)``), after the ratio phase, say. In a run that starts from nothing take
+    ``frozen`` uses the real weights of an estimator that does not learn in this run: for the policy as it was where the
+    run was forked (``train(start_from=…)``), for example after the ratio phase. In a run that starts from scratch, use
     ``FrozenWeights``.
 
     Attributes:
@@ -161,7 +161,7 @@ class Control(WrappedWeights):
 class FrozenWeights(WrappedWeights):
     """The weights of ``of`` as its estimator was after ``updates`` learning steps: the paper's ratio phase by default.
 
-    What following the policy adds is what the real weights have over these.
+    The advantage of the real weights over these shows what following the policy adds.
 
     Attributes:
         of: the weights that are frozen.
@@ -203,8 +203,8 @@ class FrozenWeights(WrappedWeights):
 class RescaledWeights(WrappedWeights):
     """The weights of ``of``, multiplied so that their mean over the batch is ``mean``.
 
-    Around the real weights and around each of their controls it makes all of them as pessimistic on average, at every
-    step: what is left of a difference is the states'. With a mean of 1 the matched control is the base algorithm.
+    Wrapped around the real weights and each control, it makes all of them equally pessimistic on average at every
+    step: what remains of a difference is due to the states. With a mean of 1 the matched control is the base algorithm.
 
     Attributes:
         of: the weights that are rescaled.

@@ -109,7 +109,7 @@ class OccupancyModel(ClassifierWeights):
          (before tanh), x' ~ M(x, a). A particle restarts from an episode start of the data with probability 1−γ, when
          the task ends (M predicts terminals; a time-out is none), and when it leaves the data's range by more than
          ``margin`` of it.
-      3. A classifier learns to tell particles (drawn from all slices) from the batch: log ω = c(s).
+      3. A classifier learns to distinguish particles (drawn from all slices) from the batch: log ω = c(s).
 
     The particles' distribution μ solves μ = κρ + γ·μPᵖ(1−terminal) with κ the share of restarts, so μ = dᵖ/mass with
     mass = (1−γ)/κ, the probability that has not been lost at terminals; ω = mass·exp c(s). Slices make the particles
@@ -120,21 +120,21 @@ class OccupancyModel(ClassifierWeights):
 
         log ω = log μᵖ/μᵝ + log dᵝ/dᴰ + log mass,
 
-    the first term told by a classifier between the two kinds of particles, the second by one between the batch with
+    where a classifier between the two kinds of particles gives the first term, and one between the batch with
     weights γᵗ (t steps after its episode's start; where an episode was cut off, its last row stands for all that would
-    have followed) and the batch as it is. What the model gets wrong it gets wrong for both kinds, and the second term
-    needs no model: as π approaches β the model's error leaves the ratio. Both kinds use the same random numbers, so
-    that where π is β̂ they are the same particles and chance leaves the ratio, too. All four
-    distributions are kinds of one classifier.
+    have followed) and the batch as it is gives the second. The model's errors affect both kinds alike, and the second
+    term needs no model: as π approaches β the model's error cancels. Both kinds use the same random numbers, so that
+    where π is β̂ they are the same particles, and chance cancels too. All four distributions are classes of one
+    classifier.
 
     What is still biased: the occupancy is that of the clipped policy; the model's errors accumulate along a particle's
     life of about 1/(1−γ) steps, as far as the pair does not share them. ``noise`` scales the Gaussian model's noise; 0
     makes it a mean model.
 
-    The classifier that is read is its mean over about 1/``average`` steps, β̂ and M that are followed theirs over
-    1/``model_average``: particles repeat what the noise of a single step put into them a hundred times over. Not
-    longer, because the mean of parameters that still move is a worse model than any of them (on the pendulum a mean
-    over 1,000 steps takes particles off the circle: radius 0.978, over 100 steps 0.999).
+    The ratio is read from the classifier's mean over about 1/``average`` steps; particles follow means of β̂ and M over
+    1/``model_average``, since otherwise they repeat the noise of a single step a hundred times over. They are no
+    longer than that because a mean of parameters that are still changing is a worse model than any of them (on the
+    pendulum a mean over 1,000 steps takes particles off the circle: radius 0.978, over 100 steps 0.999).
 
     Health: the model's error relative to a constant model's (of mean squares, or of log-loss) must lie below
     ``max_error``, the share of particles that leave the range below ``max_left``, the classifier's accuracy below
@@ -148,12 +148,12 @@ class OccupancyModel(ClassifierWeights):
         model_lr: learning rate of the one-step model.
         model_average: rate of the running means of β̂ and the model, which particles follow.
         margin: share of the data's range by which a particle may leave it.
-        noise: multiplies the Gaussian model's noise; 0: a mean model.
+        noise: factor for the Gaussian model's noise; 0 makes it a mean model.
         max_left: largest share of particles leaving the range that is healthy.
         successor: kind of one-step model: gaussian, or logged where the next state is one of several.
-        paired: particles of the behaviour beside the policy's; needs data of whole episodes.
-        particles: of a slice.
-        slices: of particles, of which one moves at a step.
+        paired: let particles follow the behaviour as well as the policy; needs data of whole episodes.
+        particles: number of particles per slice.
+        slices: number of slices, of which one moves in each step.
 
     Examples:
         >>> import sapp

@@ -55,11 +55,11 @@ WEIGHTS: Registry[type[StateWeights] | Callable[[str], StateWeights]] = Registry
 
 
 def state_weights(text: str, dataset: str = "") -> StateWeights:
-    """The weights that a text names; see the module for its grammar.
+    """The weights with a given name; see the module for the grammar of names.
 
     Args:
         text: such as "occupancy" or "shuffled:dualdice".
-        dataset: name of the data, which chooses b0 and b1 as the paper's tables have them; (0, 1) without.
+        dataset: name of the data, which determines b0 and b1 by the paper's tables; without it, (0, 1).
 
     Examples:
         >>> import sapp

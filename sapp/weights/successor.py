@@ -22,7 +22,7 @@ from sapp.networks.mlp import MLP
 LOG_NOISE_RANGE = (-6.0, 1.0)
 MASKED = -1e9
 SLOW = 1e-4
-"""Mean square change a step, in squares of the data's deviation, below which a dimension counts less: one that never
+"""Mean square change per step, in squares of the data's deviation, below which a dimension counts less: one that never
 changes has nothing to learn and would otherwise have the largest gradient."""
 FINE = 1e-3
 """Share of a dimension's mean square change below which its error is small: from there on its gradient falls."""
@@ -41,7 +41,7 @@ class GaussianSuccessor(eqx.Module):
     """s' = s + M(s,a) + noise·σ(s,a)·ε, with a logit for the end of the task: one network for all three.
 
     M by the logarithm of each dimension's mean square relative to its change, which is close to maximum likelihood with
-    one variance a dimension: every state counts the same, and the gradient does not vanish as M becomes good. A plain
+    one variance per dimension: every state counts the same, and the gradient does not vanish as M becomes good. A plain
     mean square's does, and in the layers that all heads share what remained was the gradient of σ: M stayed ten times
     worse on a pendulum. σ by maximum likelihood around M as it stands, without gradient to M's head. Right for smooth
     dynamics with little or bell-shaped noise: simulators, motors. On rows that end the task there is nothing to step

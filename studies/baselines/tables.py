@@ -74,15 +74,15 @@ def finals(made: Scores) -> str:
             seeds = [each[max(each)][seed] for seed in sorted(each[max(each)])] if each else []
             mean, low, high = student(seeds).interval() if seeds else (0.0, 0.0, 0.0)
             told = " ".join(f"{value:.1f}" for value in seeds)
-            cells.append(f"{mean:.1f} ({low:.1f} to {high:.1f}): {told}" if seeds else "")
+            cells.append(f"{mean:.1f} ({low:.1f} to {high:.1f})<br>{told}" if seeds else "")
         same = steps[0] if len(set(steps)) == 1 else "; ".join(steps)
         lines.append([name, same, *(cell.replace("-", "−") for cell in cells)])
         if name in PUBLISHED:
             source, *values = PUBLISHED[name]
             lines.append([f"{source.split(',')[0]}", source.split(", ")[1], *values])
     caption = (
-        "Final normalised score with Student's 95 % interval over three seeds, then each seed; below it what others "
-        "print. Steps by dataset where they differ."
+        "Final normalised scores with Student's 95 % intervals over three seeds, then each seed; below them the "
+        "published scores. Steps are listed by dataset where they differ."
     )
     return table("Scores", caption, ("method", "steps", *HEAD), lines).markdown().strip()
 
@@ -99,7 +99,7 @@ def climb(made: Scores) -> str:
                 cells = [f"{np.mean(list(each)):.1f}".replace("-", "−") if each else "" for each in values]
                 lines.append([f"{method.upper()}, {dataset.split('-')[0]}", *cells])
     head = ("thousand steps", *(f"{step:,}" for step in steps))
-    return table("On the way", "Means over seeds.", head, lines).markdown().strip()
+    return table("During training", "Mean scores over seeds.", head, lines).markdown().strip()
 
 
 def state_aware(made: Scores) -> str:

@@ -134,7 +134,7 @@ def markdown(found: Mapping[str, Any]) -> str:
                 f"{one['energy_observation']:.3f} ({one['energy_true_halves']:.3f})",
             )
         )
-    caption = "The true buffer of a training run / what its snapshots give."
+    caption = "Each cell: the true buffer of a training run / data from its snapshots."
     return table("Replay sets", caption, headings, rows).markdown().rstrip()
 
 

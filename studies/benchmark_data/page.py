@@ -18,8 +18,10 @@ def sections() -> dict[str, str]:
     """The marked sections of both pages."""
     replay = json.loads((HERE / "rows" / "sac" / "replay.json").read_text(encoding="utf-8"))
     genuine = comparison.markdown(comparison.read(HERE / "rows" / "d4rl-medium" / "comparison.json"))
+    made = table.read(HERE / "rows" / "datasets.csv")
     return {
-        "eighteen": table.markdown(table.read(HERE / "rows" / "datasets.csv")),
+        "eighteen": table.markdown(made),
+        "scores": table.short(made),
         "replay": buffer_check.markdown(replay).strip(),
         "genuine": genuine.strip(),
         "policies": policies(),

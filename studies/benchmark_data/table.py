@@ -1,4 +1,4 @@
-"""The table of all eighteen for docs/datasets.md, beside D4RL's figures, from the datasets that are made.
+"""The table of all eighteen beside D4RL's figures, from the datasets that are made, and a short one of scores.
 
 python -m studies.benchmark_data.table                         prints it, of what is made on this machine
 python -m studies.benchmark_data.table --write ROWS.csv        and writes its numbers, to be read elsewhere
@@ -15,7 +15,7 @@ from typing import Any
 
 from sapp.collect.benchmark.make import standing
 from sapp.core.errors import SappError
-from sapp.data.benchmark_names import NAMES, parse
+from sapp.data.benchmark_names import ENVIRONMENTS, NAMES, QUALITIES, parse
 from sapp.data.normalised_scores import normalized_score, reference
 from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import table as markdown_table
@@ -76,10 +76,28 @@ def markdown(table: Mapping[str, Row]) -> str:
     met = sum(is_near(name, table[name]["return_mean"]) for name in published)
     caption = (
         f"Mean return within {100 * TOLERANCE:.0f} % of D4RL's published one: {met} of {len(published)}. "
-        "≈: none is published that we found; an estimate, not counted."
+        "≈ marks an estimate: we found no published value, and do not count it."
     )
     cells = [(name, *_cells(name, table.get(name))) for name in NAMES]
     return markdown_table("The eighteen datasets", caption, HEADINGS, cells).markdown().rstrip()
+
+
+def short(table: Mapping[str, Row]) -> str:
+    """Mean scores, a row per environment and a column per quality, D4RL's in brackets."""
+    lines = []
+    for environment in ENVIRONMENTS:
+        names = [f"{environment}-{quality}" for quality in QUALITIES]
+        ours = [normalized_score(environment, table[name]["return_mean"]) for name in names]
+        cells = [f"{round(score, 1) + 0.0} ({_score(name)})" for score, name in zip(ours, names, strict=True)]
+        lines.append([environment, *cells])
+    caption = "Mean normalised score of the episodes, D4RL's in brackets (≈: an estimate, as none is published)."
+    return markdown_table("Scores", caption, ("environment", *QUALITIES), lines).markdown().rstrip()
+
+
+def _score(name: str) -> str:
+    """D4RL's mean score."""
+    score = normalized_score(parse(name).environment, d4rl_return(name))
+    return f"{score:.1f}" if name in D4RL_RETURNS else f"≈ {score:.0f}"
 
 
 def is_near(name: str, mean_return: float) -> bool:
@@ -91,12 +109,11 @@ def is_near(name: str, mean_return: float) -> bool:
 def _cells(name: str, row: Row | None) -> list[str]:
     which, level = parse(name), d4rl_return(name)
     published = name in D4RL_RETURNS
-    score = normalized_score(which.environment, level)
     theirs = {
         "return": f"{level:,.1f}" if published else f"≈ {level:,.0f}",
         "episodes": f"{which.d4rl_episodes:,}",
         "length": f"{which.transitions / which.d4rl_episodes:.1f}",
-        "score": f"{score:.1f}" if published else f"≈ {score:.0f}",
+        "score": _score(name),
         "spread": f"{D4RL_RETURNS[name][1]:,.0f}" if published else "",
     }
     if row is None:

@@ -103,7 +103,7 @@ def coverage(rows: Sequence[Row]) -> Table:
         if held:
             lines.append([name, use, *_counts(held)])
     return table(
-        "Coverage", "Whether 95 % intervals of quoted estimates hold the true value, by verdict.", HEADINGS, lines
+        "Coverage", "How often 95 % intervals of quoted estimates contain the true value, by verdict.", HEADINGS, lines
     )
 
 

@@ -46,7 +46,7 @@ def exact() -> str:
         lines.append([rows[0]["variant"], *cells])
     head = ("penalty spread by", *(text for case in CASES for text in (f"{case}, ‰", "− CQL")))
     caption = (
-        "Reward lost per step, in thousandths; α tuned on 200 worlds, judged on 200 others, paired by world. "
+        "Reward lost per step, in thousandths; α tuned on 200 worlds, tested on 200 others, paired by world. "
         + family_caption(list(gaps.values()))
     )
     return table("Exact", caption, head, lines).markdown().strip()

@@ -13,13 +13,13 @@ from scipy.stats import t
 
 from bench.tables import PHASES, rate
 from sapp.core.statistics import student
-from sapp.data.benchmark_names import D4RL_RETURNS, d4rl_return
 from sapp.ope.calibration import NETWORKS
 from sapp.ope.diagnostics import Limits, Verdict
 from sapp.report.sources import read
 from studies.arithmetic.arithmetic import agreement, read_rows
 from studies.baselines import tables as baselines
 from studies.benchmark_data import table as eighteen
+from studies.benchmark_data.levels import D4RL_RETURNS, d4rl_return
 from studies.ope import coverage
 from studies.ope.rows import read as read_estimates
 from studies.physics.tables import rows as replayed
@@ -65,7 +65,7 @@ def experiments() -> Iterator[str]:
         seeds = population.draw(np.random.default_rng(count), (100_000, count))
         half = t.ppf(0.975, count - 1) * seeds.std(1, ddof=1) / count**0.5
         held.append(float(np.mean(np.abs(seeds.mean(1) - population.mean) <= half)))
-    yield f"covers {100 * min(held):.0f} to {100 * max(held):.0f} % only"
+    yield f"covers only {100 * min(held):.0f} to {100 * max(held):.0f} %"
 
 
 @claims_of("docs/offline-evaluation.md")
@@ -74,7 +74,7 @@ def offline_evaluation() -> Iterator[str]:
     limits = Limits()
     for low, high in (limits.off_data, limits.outside):
         yield f"| {100 * low:.0f} % | {100 * high:.0f} % |"
-    yield f"are therefore {NETWORKS:g} times as wide"
+    yield f"are made {NETWORKS:g} times as wide"
 
 
 @claims_of("docs/datasets.md")
@@ -82,7 +82,7 @@ def datasets() -> Iterator[str]:
     """How long a dataset takes, from a tenth of it."""
     assert 60 < 10 * cpu_seconds("sapp data make") < 240, "of two cores"
     yield "D4RL's size: a minute or two on two cores"
-    yield "A minute or two per million transitions on two cores"
+    yield "a minute or two per million transitions on two cores"
 
 
 @claims_of("docs/theory.md")
@@ -110,7 +110,7 @@ def readme() -> Iterator[str]:
 
 
     assert cpu_seconds("sapp demo") < 180, "of one core, then"
-    yield "shows the picture above in under three minutes"
+    yield "draws the picture above in under three minutes"
     exact = STUDIES / "uneven_coverage" / "rows" / "exact-uneven-coverage.json"
     lost = {row["variant"]: row["lost"] for row in json.loads(exact.read_text(encoding="utf-8"))["rows"]}
     yield f"takes {100 * (1 - lost['SA-CQL, w'] / lost['CQL']):.0f} % off the loss of the best constant penalty"
@@ -185,7 +185,7 @@ def steps_of(study: str, variants: Sequence[str]) -> list[int]:
 def six_datasets() -> Iterator[str]:
     """Its length."""
     (last,) = steps_of("six_datasets", ("CQL", "SA-CQL", "shuffled", "matched", "random"))
-    yield f"then {last:,} of all together"
+    yield f"then {last:,} of both"
 
 
 @claims_of("studies/skewed_coverage/README.md")
@@ -194,7 +194,7 @@ def skewed_coverage() -> Iterator[str]:
     short, long = steps_of("skewed_coverage", ("occupancy", "dualdice", "infonce"))
     (experiment,) = read([STUDIES / "skewed_coverage" / "rows" / "scores.csv"])
     yield f"{short:,} to {long:,} joint steps"
-    yield f"at {long:,} joint steps (TD-InfoNCE {short:,})"
+    yield f"at {long:,} joint steps (TD-InfoNCE: {short:,})"
     yield f"All {len(experiment.members)} members"
 
 
@@ -215,7 +215,7 @@ def ope() -> Iterator[str]:
     ]
     yield f"in {sum(plain)} of {len(plain)} cases"
     verdicts = [v for row, _, v in coverage.quoted(rows) if coverage.problem_of(row) in coverage.KINDS["locomotion"]]
-    yield f"it is said of {sum(v is Verdict.TRUSTED for v in verdicts)} of {len(verdicts)} estimates"
+    yield f"only {sum(v is Verdict.TRUSTED for v in verdicts)} of {len(verdicts)} estimates get this verdict"
     named = ("CartPole", "Acrobot", "InvertedPendulum")
     shares = [
         row["estimate"] / row["truth"]

@@ -30,6 +30,11 @@ def test_it_is_short_and_its_prose_has_short_lines() -> None:
     assert [line for line in TEXT.splitlines() if len(line) > 120 and not line.lstrip().startswith("|")] == []
 
 
+def test_all_pages_together_are_not_too_long() -> None:
+    pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 30_000  # studies hold the rest
+
+
 def test_the_table_of_algorithms_is_what_sapp_algorithms_says(capsys: pytest.CaptureFixture) -> None:
     assert main(["algorithms", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)["algorithms"]
@@ -70,6 +75,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 SMALLER = {
+    "sapp demo ": "sapp demo --quiet --problems 3 --steps 3 ",
     '"hopper-medium"': '"small.npz"',
     "seeds=3, steps=200_000,": "seeds=2, steps=4, phases=sapp.sa_protocol(4, 2, 2), progress=False,",
     "sapp.CQL()": "sapp.CQL(hidden=(8,), batch_size=8)",
@@ -98,7 +104,7 @@ def test_its_commands_run(folder: Path) -> None:
     pytest.importorskip("onnxruntime")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{folder}:{os.environ['PATH']}"}
     lines = [line for block in blocks("bash") for line in block.splitlines() if line.startswith("sapp ")]
-    assert len(lines) == 7
+    assert len(lines) == 8
     (python,) = blocks("python")
     (folder / "sixty.py").write_text(smaller(python))
     tried = [smaller(line).partition(" #")[0] for line in lines]

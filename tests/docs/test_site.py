@@ -136,17 +136,38 @@ def address(site: Path) -> Iterator[str]:
     server.server_close()
 
 
-def test_search_finds_a_page_in_a_browser_without_a_network(address: str, browser: Any) -> None:
-    page = browser.new_page()
-    page.goto(f"{address}/index.html")
-    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    typed = "const box = document.querySelector('.md-search__input'); box.focus(); box.value = 'saddle-point';"
-    typed += "box.dispatchEvent(new KeyboardEvent('keyup', {bubbles: true}));"
-    listed = "[...document.querySelectorAll('.md-search-result__link')].map(link => link.href)"
-    found: list[str] = []
-    for _ in range(600):  # the index is read in the background
-        page.evaluate(f"() => {{ {typed} }}")
-        page.wait_for_timeout(200)
-        if found := page.evaluate(listed):
-            break
-    assert any("/algorithms/cql.html" in each for each in found), found
+@pytest.fixture(params=[(width, scheme) for width in (1280, 390) for scheme in ("light", "dark")], ids=str)
+def reader(request: pytest.FixtureRequest, browser: Any) -> Iterator[Any]:
+    """A page of a desktop's or a phone's width, light or dark."""
+    width, scheme = request.param
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    yield context.new_page()
+    context.close()
+
+
+def test_pages_fit_a_screen_in_light_and_dark(address: str, reader: Any) -> None:
+    said: list[str] = []
+    asked: list[str] = []
+    reader.on("console", lambda message: said.append(message.text))
+    reader.on("pageerror", lambda error: said.append(str(error)))
+    reader.on("request", lambda request: asked.append(request.url))
+    dark = reader.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    for page in ("index", "tutorials/cartpole", "algorithms/cql", "weights", "api/training", "studies/baselines/index"):
+        reader.goto(f"{address}/{page}.html")
+        assert reader.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), page
+        assert reader.evaluate("[...document.images].every(image => image.complete && image.naturalWidth > 0)"), page
+        colour = reader.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(float, re.findall(r"[\d.]+", colour)[:3])) < 3 * 128) == dark, colour
+    assert said == []
+    assert [url for url in asked if not url.startswith((address, "data:"))] == []
+
+
+def test_search_finds_a_page_without_a_network(address: str, reader: Any) -> None:
+    reader.goto(f"{address}/index.html")
+    if reader.viewport_size["width"] < 500:
+        reader.locator("label.md-header__button[for=__search]").click()
+    box = reader.locator(".md-search__input")
+    box.click()
+    box.press_sequentially("saddle-point")
+    link = reader.locator(".md-search-result__link[href*='algorithms/cql.html']")
+    link.first.wait_for(state="attached", timeout=120_000)  # the index is read in the background

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from sapp.core.statistics import Interval, student
-from sapp.data.benchmark_names import D4RL_RETURNS, d4rl_return
 from sapp.data.normalised_scores import normalized_score
 from sapp.report.score_summary import cells, differences
 from sapp.report.sources import read
 from studies.baselines import tables as baselines
 from studies.benchmark_data import comparison, table
+from studies.benchmark_data.levels import D4RL_RETURNS, d4rl_return
 from studies.ope.tables import snapshots
 from studies.sepsis.experiment import summarise
 from studies.sepsis.rows import read_rows
@@ -65,8 +65,8 @@ def clones() -> None:
         assert np.mean(scores("BEAR", dataset)) < cloned - 4
 
 
-@said("studies/baselines/README.md", "α stands at its bound, e¹⁰, on all three datasets")
-@said("studies/baselines/README.md", "so trust, exp(−β·Var), falls towards 0")
+@said("studies/baselines/README.md", "α is at its bound, e¹⁰, on all three datasets")
+@said("studies/baselines/README.md", "so the trust, exp(−β·Var), falls towards 0")
 def why_they_do() -> None:
     last: dict[tuple[str, str], tuple[int, float]] = {}
     for name, metric in (("sa-bear", "actor/alpha"), ("uwac", "critic/trust")):
@@ -79,7 +79,7 @@ def why_they_do() -> None:
         assert value == pytest.approx(np.exp(10), rel=1e-3) if metric == "actor/alpha" else value < 1e-3
 
 
-@said("studies/baselines/README.md", "gain little over the plain algorithm on halfcheetah, most of which their mean")
+@said("studies/baselines/README.md", "gain a little over the plain algorithm on halfcheetah, mostly because of their")
 def mean_weights_explain() -> None:
     made = baselines.scores()
     for plain in baselines.STATE_AWARE.values():
@@ -91,7 +91,7 @@ def mean_weights_explain() -> None:
         assert left < 0.5 * gain
 
 
-@said("studies/benchmark_data/README.md", "every 95 % interval of the difference holds zero, and no test tells")
+@said("studies/benchmark_data/README.md", "every 95 % interval of the difference contains zero, and no test")
 def genuine_and_regenerated() -> None:
     found = comparison.read(STUDIES / "benchmark_data" / "rows" / "d4rl-medium" / "comparison.json")
     assert len(found) == 3
@@ -102,8 +102,8 @@ def genuine_and_regenerated() -> None:
         assert min(each.ks_any_p, each.energy_p) > 0.05
 
 
-@said("studies/benchmark_data/README.md", "Every seed of halfcheetah and walker2d passes the expert bar and stays near")
-@said("studies/benchmark_data/README.md", "hopper's seeds come near it early and fall off again and again")
+@said("studies/benchmark_data/README.md", "All seeds of halfcheetah and walker2d pass the expert level and stay near")
+@said("studies/benchmark_data/README.md", "Hopper's seeds come near it early and fall away from it repeatedly")
 def policies_on_the_way() -> None:
     curves: dict[str, list[tuple[int, float]]] = defaultdict(list)
     with open(STUDIES / "benchmark_data" / "rows" / "sac" / "evaluations.csv", encoding="utf-8", newline="") as file:
@@ -126,8 +126,8 @@ def policies_on_the_way() -> None:
             assert falls <= 2, member
 
 
-@said("docs/datasets.md", "hopper-medium-replay has more and shorter episodes than D4RL's, with returns")
-@said("docs/datasets.md", "hopper-medium and walker2d-medium, and medium-expert with them, have somewhat more")
+@said("docs/datasets.md", "hopper-medium-replay has more and shorter episodes than D4RL's, with less spread")
+@said("docs/datasets.md", "hopper-medium and walker2d-medium (hence medium-expert) have somewhat more")
 def what_is_not_d4rls() -> None:
     rows = table.read(STUDIES / "benchmark_data" / "rows" / "datasets.csv")
     spread = {name: rows[name]["return_deviation"] / D4RL_RETURNS[name][1] for name in D4RL_RETURNS if name in rows}
@@ -138,7 +138,7 @@ def what_is_not_d4rls() -> None:
         assert rows[name]["episodes"] > 1.05 * table.parse(name).d4rl_episodes
 
 
-@said("docs/physics.md", "All agree within DOPE's deviation and two standard errors of ours.")
+@said("docs/physics.md", "All agree within DOPE's deviation and two of our standard errors.")
 def dope() -> None:
     rows = snapshots(STUDIES / "ope" / "rows")
     assert len(rows) == 3
@@ -147,8 +147,8 @@ def dope() -> None:
         assert abs(mean - published) < min(deviation, 2 * error)
 
 
-@said("studies/sepsis/README.md", "by a few thousandths, and the sign depends on the log and on the divergence")
-@said("studies/sepsis/README.md", "beats PP by several times that wherever the log says anything")
+@said("studies/sepsis/README.md", "by a few thousandths, with a sign that depends on the log and on the divergence")
+@said("studies/sepsis/README.md", "beats PP by several times as much wherever the log is informative")
 def sepsis() -> None:
     signs = set()
     for name in ("kl", "cql"):
@@ -177,7 +177,7 @@ def atari() -> None:
             assert min(seeds.values()) > 2 * max(0.0, *last[game, "REM"].values())
 
 
-@said("studies/six_datasets/README.md", "On hopper-medium policies swing by tens of points between evaluations")
+@said("studies/six_datasets/README.md", "On hopper-medium, scores swing by tens of points between evaluations")
 @said("studies/skewed_coverage/README.md", "seeds differ by tens of points on four of the five datasets")
 def chance() -> None:
     (six,), (skewed,) = (read([STUDIES / name / "rows" / "scores.csv"]) for name in ("six_datasets", "skewed_coverage"))
@@ -191,8 +191,8 @@ def chance() -> None:
     assert wide == 4
 
 
-@said("studies/skewed_coverage/README.md", "pessimism placed where the policy goes changes critics, and placed")
-@said("studies/skewed_coverage/README.md", "The largest change, of frozen weights of the occupancy model on the hopper")
+@said("studies/skewed_coverage/README.md", "pessimism placed where the policy goes changes critics; placed")
+@said("studies/skewed_coverage/README.md", "The largest change, with the occupancy model's frozen weights on the")
 def critics() -> None:
     lines = [line.strip("| ").split(" | ") for line in skewed_tables.critics().splitlines() if " % (" in line]
     assert len(lines) == 10
@@ -214,9 +214,9 @@ def medium() -> None:
         assert abs(gaps[other].corrected.raw.estimate) < 0.3 * gaps["CQL"].corrected.raw.estimate
 
 
-@said("studies/uneven_coverage/README.md", "its own weights at the wrong states *add* to the loss")
+@said("studies/uneven_coverage/README.md", "the same weights at the wrong states *add* to the loss")
 @said("studies/uneven_coverage/README.md", "with even coverage there is nothing to gain")
-@said("studies/uneven_coverage/README.md", "the paper's log-min–max *harms* where coverage is even")
+@said("studies/uneven_coverage/README.md", "the paper's log-min–max *does harm* where coverage is even")
 @said("README.md", "the same weights at the wrong states do harm")
 def uneven() -> None:
     gaps = {}
@@ -230,7 +230,7 @@ def uneven() -> None:
     assert gaps["even", "SA-CQL, √w"].low < 0
 
 
-@said("studies/uneven_coverage/README.md", "With networks, too, weights by state beat every constant weight")
+@said("studies/uneven_coverage/README.md", "With networks too, state weights beat every constant weight")
 @said("studies/uneven_coverage/README.md", "does as well as the true one")
 def uneven_learned() -> None:
     losses: dict[tuple[str, float], dict[int, float]] = defaultdict(dict)

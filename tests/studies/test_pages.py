@@ -16,12 +16,20 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.gl
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
-@pytest.mark.parametrize("module", sorted(set(re.findall(r"python -m (studies(?:\.\w+)+)", TEXT))))
-def test_a_named_module_exists(module: str) -> None:
+@pytest.mark.parametrize("module", sorted(set(re.findall(r"python -m ((?:studies|bench)(?:\.\w+)+)", TEXT))))
+def test_a_named_module_does_something_as_a_command(module: str) -> None:
     found = importlib.util.find_spec(module)
     assert found is not None
     if found.submodule_search_locations:
-        assert importlib.util.find_spec(f"{module}.__main__") is not None
+        found = importlib.util.find_spec(f"{module}.__main__")
+    assert found is not None
+    assert found.origin is not None
+    assert '__name__ == "__main__"' in Path(found.origin).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"(?:python |`)?(bench/\w+\.(?:py|sh))", TEXT))))
+def test_a_named_script_exists(path: str) -> None:
+    assert (ROOT / path).is_file()
 
 
 @pytest.mark.parametrize("file", sorted(set(re.findall(r"sapp experiment (studies/\S+\.py)", TEXT))))
