@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sapp.cli.console import console
+from sapp.cli.console import console, print_json, say
 from sapp.cli.options import whole_number
 from sapp.core.errors import SappError
 
@@ -68,7 +68,7 @@ def make(
                 name, transitions=count, seed=seed, policy_from=policy_from, replace=replace, threads=threads,
                 progress=progress,
             )  # fmt: skip
-        print(f"{name}: {path}")
+        say(f"{name}: {path}")
 
 
 class _bar:
@@ -106,9 +106,7 @@ def list_datasets(json: Annotated[bool, typer.Option("--json", help="Print JSON 
 
     rows = [_row(each) for each in standing()]
     if json:
-        import json as encoder
-
-        print(encoder.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
         return
     from rich.box import SIMPLE_HEAD
     from rich.table import Table

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sapp.cli.console import say
 from sapp.cli.options import Force
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
@@ -121,13 +122,13 @@ def experiment(
     if data is not None and scale == "smoke":
         raise SappError("--data: --scale smoke makes its own small logs; leave it out, or use --scale small")
     from sapp.experiments.driver import run_experiment
-    from sapp.experiments.find import find_experiment
+    from sapp.experiments.find import declared
     from sapp.experiments.grid import scaled
     from sapp.report import report as write
 
     which = None if seeds is None else parse_seeds(seeds)
     chosen = scaled(scale, steps=steps, seeds=which, precision=precision, fallback=fallback)
-    grid = find_experiment(name)(chosen).only(_names(datasets), _names(methods))
+    grid = declared(name, chosen).only(_names(datasets), _names(methods))
     folder = out or Path("runs") / f"experiment-{grid.name}-{scale}"
     path = store or folder / "results.sqlite"
     try:
@@ -142,8 +143,8 @@ def experiment(
     finally:
         # also after a failed job: what is there can be looked at
         if path.is_file() and _holds_runs(path):
-            print(f"Report: {write([path], folder / 'report.html', title=grid.title)}")
-            print(f"Store: {path}")
+            say(f"Report: {write([path], folder / 'report.html', title=grid.title)}")
+            say(f"Store: {path}")
 
 
 def report(
@@ -158,9 +159,9 @@ def report(
     """``sapp.report.report(sources, out, figures)``."""
     from sapp.report import report as write
 
-    print(f"Report: {write(sources, out, figures, title, force)}")
+    say(f"Report: {write(sources, out, figures, title, force)}")
     if figures is not None:
-        print(f"Figures and tables: {figures}")
+        say(f"Figures and tables: {figures}")
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -3,70 +3,104 @@
 The files are the store's tables with three differences: an evaluation is one line, its returns joined by semicolons;
 normalised scores are left out, since returns and the environment give them; and of the metrics only those rows are kept
 that belong to an evaluation or end a phase, to six significant digits.
+
+All files change at once: what they will hold is first written as one file, ``unfinished.json``. A process that is
+killed while it writes the others leaves it, everybody reads it in their place, and the next one that writes finishes.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import contextlib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sapp.core import locks
+from sapp.core.csv_files import Line, measured, read_table, read_text, table_text, whole
+from sapp.core.decode import check_fits, shown
 from sapp.core.errors import SappError
-from sapp.core.files import write_text
+from sapp.core.files import sync, write_text
 from sapp.data.normalised_scores import base_name, normalized_score
-from sapp.experiments.store import TABLES, WHOLE_NUMBERS, Results, Row, Store, check_row, keys_of, text
+from sapp.experiments import timings
+from sapp.experiments.store import OF_RUNS, TABLES, WHOLE_NUMBERS, Results, Row, Store, check_row, keys_of, text
 
 RETURNS = "returns"
-COLUMNS = TABLES | {"evaluations": ("run", "step", "updates", RETURNS)}
-"""Of each file. The key of a line is that of the store's table; of an evaluation, run and step."""
 TIMINGS = "timings"
 """The store's file of timings, as it is."""
-
-Line = tuple[str, ...]
+COLUMNS = TABLES | {"evaluations": ("run", "step", "updates", RETURNS), TIMINGS: timings.COLUMNS}
+"""Of each file. The key of a line is that of the store's table; of an evaluation, run and step."""
+UNFINISHED, LOCK = "unfinished.json", ".lock"
+WAIT = 60.0
+"""Seconds to wait while another process writes to the folder, which takes it less than one."""
 
 
 def is_text_store(folder: Path) -> bool:
     """Whether a folder holds a results store as text."""
-    return all((folder / f"{name}.csv").is_file() for name in ("experiments", "cells", "runs"))
+    names = ("experiments.csv", "cells.csv", "runs.csv")
+    return (folder / UNFINISHED).is_file() or all((folder / name).is_file() for name in names)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder that holds files of these names which are none of ours, or that cannot be one."""
+    near = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
+    if not near.is_dir() or not os.access(near, os.W_OK):
+        raise SappError(f"{folder}: no folder, or one that cannot be written to; name another for --rows")
+    _held(folder)
 
 
 def write(store: Store, folder: str | Path) -> Path:
-    """Add what a store holds to a folder of CSV files; lines that are there stay as they are. Returns the folder."""
+    """Add the runs of a store that a folder of CSV files does not hold; lines that are there stay as they are.
+
+    Returns:
+        The folder.
+    """
     folder = Path(folder)
     rows = {name: store.rows(name) for name in TABLES}
     made = {name: [tuple(str(row[column]) for column in TABLES[name]) for row in rows[name]] for name in TABLES}
     made["evaluations"] = list(_evaluations(rows["evaluations"]))
     made["metrics"] = list(_metrics(rows["metrics"], rows["evaluations"]))
-    for name, lines in made.items():
-        width = 2 if name == "evaluations" else keys_of(name)
-        known = {line[:width]: line for line in _lines(folder / f"{name}.csv", COLUMNS[name])}
-        merged = {line[:width]: line for line in lines} | known
-        _write(folder / f"{name}.csv", COLUMNS[name], sorted(merged.values(), key=lambda line: _order(name, line)))
-    if store.timings_path.is_file():
-        head, *timings = _raw(store.timings_path)
-        known_timings = _raw(folder / f"{TIMINGS}.csv")[1:]
-        _write(folder / f"{TIMINGS}.csv", head, dict.fromkeys([*known_timings, *timings]))
+    made[TIMINGS] = timings.read(store.timings_path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SappError(f"{folder}: cannot make the folder ({error.strerror}); name another for --rows") from None
+    held_by = f"{folder}: another process is writing there; wait for it, then give the same command again"
+    with locks.locked(folder / LOCK, held_by, wait=WAIT):
+        held = _held(folder)
+        there = {line[0] for line in held["runs"]}
+        contents = {}
+        for name, lines in made.items():
+            new = [line for line in lines if name not in OF_RUNS or line[0] not in there]
+            merged = {_key(name, line): line for line in [*new, *held[name]]}  # of one key, what is there
+            order = list(merged.values()) if name == TIMINGS else sorted(merged.values(), key=lambda x: _order(name, x))
+            contents[f"{name}.csv"] = table_text(COLUMNS[name], order)
+        write_text(folder / UNFINISHED, json.dumps(contents, ensure_ascii=False))
+        for file, content in contents.items():
+            write_text(folder / file, content)
+        (folder / UNFINISHED).unlink()
+        sync(folder)
     return folder
 
 
 def read(folder: str | Path) -> Results:
-    """What a folder of CSV files holds, as ``Store.add`` takes it."""
+    """What a folder of CSV files holds, as ``Store.add`` takes it; nothing where there are none."""
     folder = Path(folder)
+    held = _held(folder)
     rows: dict[str, list[Row]] = {}
     for name in ("experiments", "cells", "runs", "metrics", "events"):
-        rows[name] = [_typed(folder, name, line) for line in _lines(folder / f"{name}.csv", COLUMNS[name])]
+        rows[name] = [_typed(folder / f"{name}.csv", name, line) for line in held[name]]
     environments = {row[0]: row[TABLES["runs"].index("environment")] for row in rows["runs"]}
-    rows["evaluations"] = [
-        row
-        for line in _lines(folder / "evaluations.csv", COLUMNS["evaluations"])
-        for row in _episodes(folder / "evaluations.csv", line, environments)
-    ]
-    return Results(rows, _raw(folder / f"{TIMINGS}.csv")[1:])
+    for name in ("evaluations", "metrics", "events", "cells"):
+        for line in held[name]:
+            if (run := line[-1] if name == "cells" else line[0]) not in environments:
+                raise SappError(f"{folder / name}.csv: run {run!r} is not in runs.csv; restore both files")
+    path = folder / "evaluations.csv"
+    rows["evaluations"] = [row for line in held["evaluations"] for row in _episodes(path, line, environments)]
+    return Results(rows, held[TIMINGS])
 
 
 def _evaluations(rows: Iterable[Mapping[str, Any]]) -> Iterable[Line]:
@@ -94,44 +128,74 @@ def _metrics(rows: Sequence[Mapping[str, Any]], evaluations: Iterable[Mapping[st
             yield row["run"], str(row["step"]), row["phase"], text(values)
 
 
-def _typed(folder: Path, name: str, line: Line) -> Row:
-    """A line of CSV as a row of the store, checked as one."""
-    where = folder / f"{name}.csv"
-    row: dict[str, Any] = dict(zip(TABLES[name], line, strict=True))
-    for column in row:
-        if column in WHOLE_NUMBERS:
-            row[column] = _whole(where, column, row[column])
-        elif column in ("environment", "physics") and row[column] == "None":
-            row[column] = None
-    check_row(where, name, row)
-    return tuple(row.values())
+def _held(folder: Path) -> dict[str, list[Line]]:
+    """The lines of every file; none where there are no files."""
+    files = {name: folder / f"{name}.csv" for name in COLUMNS}
+    texts = _texts(folder, list(files.values()))
+    found = {name: read_table(path, COLUMNS[name], texts[path]) for name, path in files.items() if texts}
+    for name, lines in found.items():
+        _check_lines(files[name], name, lines)
+    return found or {name: [] for name in COLUMNS}
 
 
-def _episodes(path: Path, line: Line, environments: Mapping[str, str | None]) -> Iterable[Row]:
-    """The rows of the store for one line of evaluations.csv."""
-    run, step, updates, joined = line
+def _texts(folder: Path, files: Sequence[Path]) -> dict[Path, str]:
+    """The texts of all files, of one moment: what they will hold where a process was killed while it wrote them."""
+    while True:
+        before = _stamps(folder)
+        if (folder / UNFINISHED).is_file():
+            content = _unfinished(folder / UNFINISHED)
+            return {path: content[path.name] for path in files}
+        missing = [path.name for path in files if not path.exists()]
+        found = {path: read_text(path) for path in files if path.exists()}
+        if _stamps(folder) != before:  # somebody wrote meanwhile
+            continue
+        if missing and found:
+            raise SappError(f"{folder}: holds results, but no {missing[0]}; restore it, or name another folder")
+        return found
+
+
+def _stamps(folder: Path) -> list[tuple[str, int, int]]:
+    """What changes when files do."""
+    stats = []
+    for name in sorted([*(f"{name}.csv" for name in COLUMNS), UNFINISHED]):
+        with contextlib.suppress(FileNotFoundError):
+            stats.append((name, (folder / name).stat()))
+    return [(name, stat.st_ino, stat.st_mtime_ns) for name, stat in stats]
+
+
+def _unfinished(path: Path) -> dict[str, str]:
+    """The files that were being written when a process was killed."""
     try:
-        returns = np.array([float(value) for value in joined.split(";")])
-    except ValueError:
-        raise SappError(f"{path}: {RETURNS!r} of step {step} must be numbers joined by ;; restore the file") from None
-    if run not in environments:
-        raise SappError(f"{path}: run {run!r} is not in runs.csv; restore both files")
-    task = base_name(environments[run] or "")
-    scores: Sequence[float | None] = normalized_score(task, returns).tolist() if task else [None] * len(returns)
-    for episode, (each, score) in enumerate(zip(returns.tolist(), scores, strict=True)):
-        row = {
-            "run": run, "step": _whole(path, "step", step), "episode": episode,
-            "updates": _whole(path, "updates", updates), "return": each, "score": score,
-        }  # fmt: skip
-        check_row(path, "evaluations", row)
-        yield tuple(row.values())
+        content = json.loads(path.read_text(encoding="utf-8"))
+        check_fits(content, dict[str, str], "its content")
+        if set(content) != {f"{name}.csv" for name in COLUMNS}:
+            raise SappError("it is not of an experiment's results")
+    except OSError as error:
+        raise SappError(f"{path}: cannot be read ({error.strerror}); make it readable") from None
+    except (SappError, ValueError, RecursionError) as error:
+        raise SappError(f"{path}: damaged ({shown(str(error))}); restore it, or delete it") from None
+    found: dict[str, str] = content
+    return found
 
 
-def _whole(path: Path, column: str, value: str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise SappError(f"{path}: {column!r} is {value!r}; it must be a whole number. Restore the file") from None
+def _check_lines(path: Path, name: str, lines: Sequence[Line]) -> None:
+    """Refuse numbers that are none, and two lines of one key."""
+    numbers = [place for place, column in enumerate(COLUMNS[name]) if column in WHOLE_NUMBERS]
+    seen: set[Line] = set()
+    for line in lines:
+        for place in numbers:
+            if whole(line[place]) is None:
+                what = f"{COLUMNS[name][place]!r} is {shown(line[place])}"
+                raise SappError(f"{path}: {what}; it must be a whole number. Restore the file")
+        if (key := _key(name, line)) in seen:
+            raise SappError(f"{path}: has two lines of {', '.join(key)}; restore the file")
+        seen.add(key)
+
+
+def _key(name: str, line: Line) -> Line:
+    if name == TIMINGS:
+        return line
+    return line[: 2 if name == "evaluations" else keys_of(name)]
 
 
 def _order(name: str, line: Line) -> tuple[Any, ...]:
@@ -141,28 +205,30 @@ def _order(name: str, line: Line) -> tuple[Any, ...]:
     )
 
 
-def _lines(path: Path, columns: Sequence[str]) -> list[Line]:
-    """The lines of a file below its head, which must be right; none where there is no file."""
-    if not (found := _raw(path)):
-        return []
-    head, *lines = found
-    if head != tuple(columns) or any(len(line) != len(columns) for line in lines):
-        raise SappError(f"{path}: must have the columns {', '.join(columns)}; restore the file or name another folder")
-    return lines
+def _typed(path: Path, name: str, line: Line) -> Row:
+    """A line of CSV as a row of the store, checked as one."""
+    row: dict[str, Any] = dict(zip(TABLES[name], line, strict=True))
+    for column in row:
+        if column in WHOLE_NUMBERS:
+            row[column] = int(row[column])
+        elif column in ("environment", "physics") and row[column] == "None":
+            row[column] = None
+    check_row(path, name, row)
+    return tuple(row.values())
 
 
-def _raw(path: Path) -> list[Line]:
-    if not path.is_file():
-        return []
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [tuple(line) for line in csv.reader(file)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SappError(f"{path}: cannot be read as CSV ({error}); restore the file") from None
-
-
-def _write(path: Path, columns: Sequence[str], lines: Iterable[Line]) -> None:
-    content = io.StringIO()
-    writer = csv.writer(content, lineterminator="\n")
-    writer.writerows([columns, *lines])
-    write_text(path, content.getvalue())
+def _episodes(path: Path, line: Line, environments: Mapping[str, str | None]) -> Iterable[Row]:
+    """The rows of the store for one line of evaluations.csv."""
+    run, step, updates, joined = line
+    returns = [measured(value) for value in joined.split(";")]
+    if None in returns:
+        raise SappError(f"{path}: {RETURNS!r} of step {step} must be finite numbers joined by ;; restore the file")
+    values = np.array(returns, np.float64)
+    task = base_name(environments[run] or "")
+    scores: Sequence[float | None] = normalized_score(task, values).tolist() if task else [None] * len(values)
+    for episode, (each, score) in enumerate(zip(values.tolist(), scores, strict=True)):
+        row = {
+            "run": run, "step": int(step), "episode": episode, "updates": int(updates), "return": each, "score": score,
+        }  # fmt: skip
+        check_row(path, "evaluations", row)
+        yield tuple(row.values())

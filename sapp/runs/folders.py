@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import shutil
 import time
 from collections.abc import Collection, Iterator
@@ -108,7 +109,7 @@ def checkpoint_files(folder: Path) -> dict[int, Path]:
         found = [each.name for each in place.iterdir()]
     except OSError as error:
         raise SappError(f"{place}: cannot list the checkpoints ({error.strerror}); make the folder readable") from None
-    files = sorted(place / name for name in found if name[:1].isdigit() and name.endswith(".safetensors"))
+    files = sorted(place / name for name in found if re.fullmatch(r"[0-9]{1,18}\.safetensors", name))
     return {int(file.stem): file for file in files}
 
 

@@ -15,6 +15,7 @@ from sapp.core.errors import SappError
 from sapp.core.spec import Spec
 from sapp.data.action_units import from_unit, to_unit
 from sapp.data.frames import FrameDataset
+from sapp.data.ledger import Ledger
 from sapp.data.normalised_scores import base_name, normalized_score, recorded_references
 
 if TYPE_CHECKING:
@@ -189,6 +190,8 @@ def problem(content: Any, where: str) -> Problem:
         raise SappError(f"{where}: 'observation_scale' must be above 0")
     if (found.observation_offset is None) != (found.observation_scale is None):
         raise SappError(f"{where}: 'observation_offset' and 'observation_scale' belong together")
+    if found.ledger is not None:
+        Ledger.from_json(found.ledger)
     if found.reference_scores is not None and found.reference_scores[0] == found.reference_scores[1]:
         raise SappError(f"{where}: 'reference_scores' are equal")
     texts = (found.name, found.environment or "", found.physics or "", *(found.action_labels or ()))

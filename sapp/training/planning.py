@@ -12,7 +12,7 @@ import jax
 
 from sapp.algorithms import Algorithm
 from sapp.algorithms.registry import preset
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 from sapp.core.precision import resolved
 from sapp.data import Dataset, load
 from sapp.data.benchmark_names import ENVIRONMENTS, QUALITIES
@@ -92,7 +92,7 @@ def _compare(evaluator: Evaluator, problems: Sequence[Problem], datasets: Sequen
     for problem, dataset in zip(problems, datasets, strict=True):
         if problem.environment is not None and isinstance(dataset, Dataset):
             for line in compare(dataset, evaluator.environment(problem)):
-                print(f"{dataset.name}: {line}", file=sys.stderr)
+                print(printable(f"{dataset.name}: {line}"), file=sys.stderr)
 
 
 def stem(plan: Plan) -> str:
