@@ -180,6 +180,8 @@ def _unfinished(path: Path) -> dict[str, str]:
 
 def _check_lines(path: Path, name: str, lines: Sequence[Line]) -> None:
     """Refuse numbers that are none, and two lines of one key."""
+    if name == TIMINGS:
+        timings.check(path, lines)
     numbers = [place for place, column in enumerate(COLUMNS[name]) if column in WHOLE_NUMBERS]
     seen: set[Line] = set()
     for line in lines:

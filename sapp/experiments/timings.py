@@ -16,11 +16,16 @@ def read(path: Path) -> list[Line]:
     if not path.exists():
         return []
     lines = read_table(path, COLUMNS)
+    check(path, lines)
+    return lines
+
+
+def check(path: Path, lines: Iterable[Line]) -> None:
+    """Refuse numbers that are none; ``path`` is what messages call the file."""
     for number, (_, _, members, steps, seconds, _) in enumerate(lines, 2):
         counts = whole(members) or 0, whole(steps)
         if counts[0] < 1 or counts[1] is None or counts[1] < 0 or measured(seconds) is None:
             raise SappError(f"{path}, line {number}: members, steps or seconds are no such number; restore the file")
-    return lines
 
 
 def add(path: Path, rows: Iterable[Iterable[object]]) -> None:

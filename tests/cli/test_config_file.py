@@ -103,7 +103,7 @@ def test_any_name_can_be_saved_and_read(
 ) -> None:
     data, file = tmp_path / name, tmp_path / "a\nsteps = 9\n#.toml"
     shutil.copy(point_file, data)
-    call = ["train", "bc", str(data), *tiny, "--steps", "2", "--eval-every", "0", "--quiet"]
+    call = ["train", "bc", str(data), *tiny[:4], "--steps", "2", "--eval-every", "0", "--quiet"]
     assert main([*call, "--save-config", str(file), "--out", str(tmp_path / "a")]) == 0
     assert tomllib.loads(file.read_text(encoding="utf-8"))["data"] == [str(data)]
     assert main(["train", "--config", str(file), "--out", str(tmp_path / "b"), "--quiet"]) == 0

@@ -1,4 +1,4 @@
-"""Results as text, killed at every place while they are written: they are as before or as after, whatever else is lost."""
+"""Results as text, killed at every place while they are written: they are as before or as after."""
 
 from __future__ import annotations
 

@@ -161,6 +161,14 @@ def lines(file: Path) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(text) if any(value is not None for value in row.values())]
 
 
+def scores(file: Path) -> list[tuple[str, int, int, list[float]]]:
+    """Dataset, seed, step and returns of every line of a file of scores."""
+    return [
+        (row["dataset"], int(row["seed"]), int(row["step"]), [float(value) for value in row["returns"].split(";")])
+        for row in lines(file)
+    ]
+
+
 WHOLE = ("position", "seed", "transitions", "episodes", "step", "episode", "updates", "number")
 
 
@@ -178,7 +186,7 @@ def text_store_rows(folder: Path, table: str) -> list[tuple[Any, ...]]:
         if table == "runs":
             values |= {name: "" for name in ("environment", "physics") if line[name] == "None"}
         if table == "evaluations":
-            rows += [(values["run"], values["step"], episode, values["updates"], float(text), "")
+            rows += [(values["run"], values["step"], episode, values["updates"], float(text))
                      for episode, text in enumerate(line["returns"].split(";"))]  # fmt: skip
         else:
             rows.append(tuple(values.values()))

@@ -257,6 +257,7 @@ def as_text(store: Path) -> Damage:
             for name in ("experiments", "cells", "runs", "evaluations", "metrics", "events"):
                 lines = readers.text_store_rows(rows, name)
                 ours = [tuple("" if value is None else value for value in row) for row in found.rows[name]]
+                ours = [row[:-1] for row in ours] if name == "evaluations" else ours  # scores are computed
                 if sorted(map(repr, ours)) != sorted(map(repr, lines)):
                     return f"other rows in {name}"
             return ""
@@ -280,8 +281,7 @@ def scored(folder: Path, rng: Rng) -> Judged:
     def judge(found: Any) -> str:
         ours = sorted((member.dataset, member.seed, step, list(played.values())) for each in found
                       for member in each.members for step, played in member.evaluations.items())  # fmt: skip
-        theirs = sorted((row["dataset"], int(row["seed"]), int(row["step"]),
-                         [float(value) for value in row["returns"].split(";")]) for row in readers.lines(file))  # fmt: skip
+        theirs = sorted(readers.scores(file))
         return "" if ours == theirs else "other scores than lines"
 
     return read, judge
