@@ -158,7 +158,8 @@ def json_of(file: Path) -> Any:
 def lines(file: Path) -> list[dict[str, str]]:
     """Lines of a CSV file that are not blank, by the names of its columns."""
     with file.open(newline="", encoding="utf-8-sig") as text:
-        return [row for row in csv.DictReader(text) if any(value is not None for value in row.values())]
+        head, *rows = [row for row in csv.reader(text) if row]
+    return [dict(zip(head, row, strict=True)) for row in rows]
 
 
 def scores(file: Path) -> list[tuple[str, int, int, list[float]]]:
