@@ -113,7 +113,7 @@ def experiment(
         check_precision(precision)
     if on not in ("local", "ray") or (address is not None and on != "ray"):
         raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
-    if time_limit is not None and (on != "local" or time_limit <= 0):
+    if time_limit is not None and (on != "local" or not time_limit > 0):
         raise SappError(f"--time-limit {time_limit:g}: give seconds above 0, and only with --on local")
     if on == "ray" and together:
         raise SappError("--together: --on ray gives each environment to a node of its own; leave one of them out")
@@ -128,7 +128,7 @@ def experiment(
 
     which = None if seeds is None else parse_seeds(seeds)
     chosen = scaled(scale, steps=steps, seeds=which, precision=precision, fallback=fallback)
-    grid = declared(name, chosen).only(_names(datasets), _names(methods))
+    grid = declared(name, chosen).only(_names("--datasets", datasets), _names("--methods", methods))
     folder = out or Path("runs") / f"experiment-{grid.name}-{scale}"
     path = store or folder / "results.sqlite"
     try:
@@ -164,8 +164,12 @@ def report(
         say(f"Figures and tables: {figures}")
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+def _names(option: str, text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    if found := [part.strip() for part in text.split(",") if part.strip()]:
+        return found
+    raise SappError(f"{option} {text!r}: name some, or leave it out for all")
 
 
 def _holds_runs(path: Path) -> bool:

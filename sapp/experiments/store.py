@@ -210,6 +210,8 @@ def _create(path: Path) -> None:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """One process at a time may add to a store."""
+    if path.is_dir():
+        raise SappError(f"{path}: is a folder; name a file for the store")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

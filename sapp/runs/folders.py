@@ -34,11 +34,16 @@ def locked(folder: Path) -> contextlib.AbstractContextManager[None]:
 
     A folder with links in it is refused: what they lead to is not the run's to write.
     """
+    refuse_links(folder)
+    return locks.locked(folder / LOCK, f"{folder}: another process is training this run; wait for it or stop it")
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse to write to a folder with links in it; it may be one itself, where the user names it."""
     with contextlib.suppress(OSError):
         for each in folder.iterdir():
             if each.is_symlink():
                 raise SappError(f"{each}: is a link, and a run is written through none; put there what it leads to")
-    return locks.locked(folder / LOCK, f"{folder}: another process is training this run; wait for it or stop it")
 
 
 @contextlib.contextmanager

@@ -276,3 +276,16 @@ def test_the_command_asks_for_hooks(tmp_path: Path, trained: Path, point_file: P
     assert main(["train", "cql", str(point_file), *tiny, *short, "--log-to", "wandbb", "--out", str(out)]) == 2
     assert "--log-to: 'wandbb' is unknown (did you mean 'wandb'?)" in capfd.readouterr().err
     assert not out.exists()
+
+
+def test_the_best_is_not_kept_through_a_link(train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A folder that a stranger sent: nothing is written, and nothing deleted, where it leads."""
+    run, outside = train("run", steps=20), tmp_path / "outside"
+    (outside / "checkpoints").mkdir(parents=True)
+    (outside / "checkpoints" / "0000000007.safetensors").write_text("mine")
+    max(run.checkpoints.values()).unlink()
+    (run.path / "best").mkdir()
+    (run.path / "best" / "checkpoints").symlink_to(outside / "checkpoints")
+    sapp.resume(run.path, progress=False, hooks=[KeepBest()])
+    assert "best/checkpoints: is a link" in capfd.readouterr().err
+    assert [file.read_text() for file in (outside / "checkpoints").iterdir()] == ["mine"]
