@@ -421,3 +421,11 @@ def test_ctrl_c_leaves_a_run_that_resumes(trained, point_file, tiny, tmp_path):
     assert line.startswith("sapp: interrupted at step")
     assert line.endswith(f"sapp resume {out}")
     assert main(["evaluate", str(out), "--episodes", "2"]) == 0
+
+
+def test_a_setting_of_jax_that_there_is_not_is_one_line(point_file: Path) -> None:
+    changed = {**os.environ, "JAX_DEFAULT_PRNG_IMPL": "evil"}
+    command = [sys.executable, "-m", "sapp", "train", "bc", str(point_file), "--steps", "2"]
+    done = subprocess.run(command, env=changed, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "sapp: error: JAX_DEFAULT_PRNG_IMPL=evil: JAX has no such setting; unset it, or correct it\n"
