@@ -1,4 +1,4 @@
-"""The parts of Table 1, each for one loan of a GPU.
+"""The parts of Table 1, each short enough for half an hour of one GPU.
 
     python -m studies.table1.part list                 # what they are, how long they take, what is done
     python -m studies.table1.part data 3               # make the datasets of part 3
