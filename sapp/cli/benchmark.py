@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sapp.cli.console import console, print_json
+from sapp.cli.console import console, print_json, say
 from sapp.cli.options import Json, whole_number
 from sapp.core.errors import SappError
 
@@ -69,7 +69,7 @@ def make(
                 name, transitions=count, seed=seed, policy_from=policy_from, replace=replace, threads=threads,
                 progress=progress,
             )  # fmt: skip
-        print(f"{name}: {path}")
+        say(f"{name}: {path}")
 
 
 class _bar:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp.cli.console import console
+from sapp.cli.console import console, say
 from sapp.cli.options import OPEN, refuse_given, split_options, whole_number
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
@@ -269,7 +269,7 @@ def _finish_sac(run: Any, episodes: int, recorded: int | None, *, quiet: bool) -
     from sapp.collect.snapshot_evaluation import evaluate_snapshots
 
     if run.step < run.plan.steps:
-        print(
+        say(
             f"Run: {run.path}, at step {run.step:,} of {run.plan.steps:,}; go on with: sapp collect --resume {run.path}"
         )
         return
@@ -279,8 +279,8 @@ def _finish_sac(run: Any, episodes: int, recorded: int | None, *, quiet: bool) -
         if found:
             _print(run, found)
         for file in files:
-            print(f"Data: {file}")
-    print(f"Run: {run.path}")
+            say(f"Data: {file}")
+    say(f"Run: {run.path}")
 
 
 def _resume_dqn(folder: Path, running: dict[str, Any]) -> None:
@@ -315,14 +315,14 @@ def _is_dqn(folder: Path) -> bool:
 def _print_dqn(run: DQNRun, episodes: int) -> None:
     """What there is now, and how to go on where it was stopped."""
     if not run.finished:
-        print(f"Run: {run.path}, at step {run.steps:,} of {run.config['steps']:,}; its log so far: {run.log}")
-        print(f"Go on with: sapp collect --resume {run.path}")
+        say(f"Run: {run.path}, at step {run.steps:,} of {run.config['steps']:,}; its log so far: {run.log}")
+        say(f"Go on with: sapp collect --resume {run.path}")
         return
     if episodes:
         found = run.play(episodes).returns
-        print(f"Return of the last network: {found.mean():.1f} over {episodes} episodes, epsilon 0.001")
-    print(f"Data: {run.log}")
-    print(f"Run: {run.path}")
+        say(f"Return of the last network: {found.mean():.1f} over {episodes} episodes, epsilon 0.001")
+    say(f"Data: {run.log}")
+    say(f"Run: {run.path}")
 
 
 def _play_given(wanted: Sequence[Wanted], policy: Path, options: dict[str, Any], quiet: bool) -> None:
@@ -342,7 +342,7 @@ def _play_given(wanted: Sequence[Wanted], policy: Path, options: dict[str, Any],
                 view.update(min(step, steps), "playing")
 
             log = log_given(environment, policy, seed=seed, out=folder, progress=show, **options)
-        print(f"Data: {log}")
+        say(f"Data: {log}")
 
 
 def _record_given(
@@ -362,18 +362,18 @@ def _record_given(
     options["epsilon"] = options["epsilon"] or 0.0
     for _, _, folder in wanted:
         if folder is not None:
-            check_target(folder / "data.npz")
+            check_target(folder / "data.npz", forcible=False)
     for environment, seed, folder in wanted:
         data = record(environment, policy, seed=seed, name=f"{environment}-{policy.name}", **options)
         if minari is not None:
-            print(f"Data: {save_minari(data, minari)}")
+            say(f"Data: {save_minari(data, minari)}")
         else:
             out = folder if folder is not None else new_folder(f"given-{environment.replace('/', '-')}")
             out.mkdir(parents=True, exist_ok=True)
-            print(f"Data: {save_npz(data, out / 'data.npz')}")
+            say(f"Data: {save_npz(data, out / 'data.npz')}")
         if not quiet:
             mean = data.episode_returns.mean()
-            print(f"{data.size:,} transitions, {data.num_episodes:,} episodes, return {mean:.1f}")
+            say(f"{data.size:,} transitions, {data.num_episodes:,} episodes, return {mean:.1f}")
 
 
 def _chances(text: str | None) -> list[float] | float | None:

@@ -15,7 +15,7 @@ import typer
 from typing_extensions import override
 
 from sapp.cli.options import split_options
-from sapp.core.errors import SappError, did_you_mean, one_line
+from sapp.core.errors import SappError, did_you_mean, one_line, printable
 from sapp.core.files import check_replaceable, write_text
 
 WORDS = "words"
@@ -84,7 +84,7 @@ def _read(context: typer.Context, value: str | None) -> Any:
     if value is None or context.resilient_parsing:
         return None
     path = Path(value)
-    content = _flat(_content(path))
+    content = _content(path)
     parameters = {name: parameter for parameter in context.command.params for name in _names(parameter)}
     parameters.pop("config", None)
     slots = next((_slots(parameter) for parameter in context.command.params if parameter.name == WORDS), None)
@@ -115,7 +115,7 @@ def _read(context: typer.Context, value: str | None) -> Any:
 
 def _content(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _flat(tomllib.loads(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError) as error:
         raise SappError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or one_line(error)})") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -175,7 +175,8 @@ def save(file: Path, context: typer.Context, positional: Sequence[str], changes:
         changes: its hyper-parameters.
     """
     name = str(context.info_name)
-    check_replaceable(file, lambda content: content.startswith(HEAD.encode()), "a configuration that sapp saved")
+    ours = "a configuration that sapp saved"
+    check_replaceable(file, lambda content: content.startswith(HEAD.encode()), ours, forcible=False)
     (words,) = [parameter for parameter in context.command.params if parameter.name == WORDS]
     first, *others = _slots(words)
     rows: dict[str, Any] = {first: positional[0], **{key: list(positional[1:]) for key in others}}
@@ -186,12 +187,12 @@ def save(file: Path, context: typer.Context, positional: Sequence[str], changes:
         rows[next(_names(parameter))] = list(map(str, value)) if isinstance(value, list | tuple) else value
     rows |= changes
     lines = [f"{_key(key)} = {_toml(value)}" for key, value in rows.items()]
-    write_text(file, "\n".join([f"{HEAD}{name} --config {file.name}", *lines]) + "\n")
+    write_text(file, "\n".join([f"{HEAD}{name} --config {printable(file.name)}", *lines]) + "\n")
 
 
 def _key(name: str) -> str:
     plain = name.replace("_", "").replace("-", "")
-    return name if plain.isascii() and plain.isalnum() else json.dumps(name)
+    return name if plain.isascii() and plain.isalnum() else _quoted(name)
 
 
 def _toml(value: Any) -> str:
@@ -199,4 +200,13 @@ def _toml(value: Any) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool | int | float):
         return repr(value).lower()
-    return json.dumps(str(value), ensure_ascii=True)
+    return _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    """A text as TOML and JSON both have it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise SappError(f"{text}: no text of UTF-8, which a configuration is; rename it") from None
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

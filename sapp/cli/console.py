@@ -49,8 +49,14 @@ def print_table(table: Table) -> None:
 
 
 def print_json(content: Any) -> None:
-    """Print plain data as JSON on stdout."""
-    print(json.dumps(content, indent=2, ensure_ascii=False))
+    """Print plain data as JSON on stdout; what would steer a terminal is escaped, as JSON allows."""
+    text = json.dumps(content, indent=2, ensure_ascii=False)
+    print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
+def say(line: str, *, error: bool = False) -> None:
+    """Print a line, in which names of files are plain text."""
+    print(printable(line), file=sys.stderr if error else sys.stdout)
 
 
 def load(source: str, **options: Any) -> Dataset | FrameDataset:

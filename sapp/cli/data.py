@@ -9,9 +9,9 @@ import typer
 
 from sapp.cli import benchmark
 from sapp.cli.config_file import Commands
-from sapp.cli.console import console, load, print_json
+from sapp.cli.console import console, load, print_json, say
 from sapp.cli.options import SETTINGS, Columns, Force, High, Home, Json, Limit, Low, Name, Rescale, Source
-from sapp.core.errors import SappError, printable
+from sapp.core.errors import SappError
 
 if TYPE_CHECKING:
     from sapp.data import Dataset
@@ -50,18 +50,18 @@ def check(
     if json:
         print_json(asdict(found))
         return
-    print(printable(f"{found.name}: {found.summary}"))
+    say(f"{found.name}: {found.summary}")
     for heading, lines in (("On loading", found.ledger), ("Worth knowing", found.findings)):
-        print(f"{heading}:" + ("" if lines else " nothing"))
+        say(f"{heading}:" + ("" if lines else " nothing"))
         for line in lines:
-            print(f"  - {printable(line)}")
+            say(f"  - {line}")
     how = "".join(f" --map {word}" if "=" in word else f" --columns {word}" for word in columns or ())
     how += f" --environment {environment}" if environment else ""
     how += f" --map max_episode_steps={limit}" if limit else ""
     if not fits:
-        print(printable(f"Next: name the environment that these logs are from, not {data.environment}, or none"))
+        say(f"Next: name the environment that these logs are from, not {data.environment}, or none")
         return
-    print(printable(f"Next: sapp train {found.algorithm} {source}{how} {found.plan}"))
+    say(f"Next: sapp train {found.algorithm} {source}{how} {found.plan}")
 
 
 def _against_environment(data: Dataset) -> tuple[list[str], bool]:
@@ -112,7 +112,7 @@ def show(
         return
     print_summary(summary, console())
     if drawn is not None:
-        print(f"Figure: {drawn}")
+        say(f"Figure: {drawn}")
 
 
 @data_app.command(
@@ -170,7 +170,7 @@ def convert(
 
     if is_dqn_replay(Path(source)) and target.suffix != ".npz":
         frames = load_dqn_replay(source, into=target, name=name, environment=environment)
-        print(f"{target}: {frames.size:,} rows")
+        say(f"{target}: {frames.size:,} rows")
         return
     if target.suffix != ".npz":
         raise SappError(f"{target}: the file name must end in .npz")
@@ -185,4 +185,4 @@ def convert(
         dataset = stretched_to_own(dataset)
     if isinstance(dataset, FrameDataset):
         raise SappError(f"{source}: holds images, which an .npz file is not for; give a folder to write")
-    print(f"{save_npz(dataset, target, compress=compress)}: {dataset.size:,} transitions")
+    say(f"{save_npz(dataset, target, compress=compress)}: {dataset.size:,} transitions")

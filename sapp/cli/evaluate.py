@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp.cli.console import new_table, plain, print_json, print_table
+from sapp.cli.console import new_table, plain, print_json, print_table, say
 from sapp.cli.options import Environment, Json, RunFolder, refuse_given
 from sapp.cli.select import ActAs, Bags, ColumnsFile, Discount, FitHidden, FitSteps, Kept, OfflineData
 from sapp.core.errors import SappError
@@ -86,7 +85,7 @@ def evaluate(
 
         for file in record(run, member, seed=seed, environment=environment, physics=physics,
                            max_episode_steps=max_episode_steps):  # fmt: skip
-            print(f"Video: {file}", file=sys.stderr)
+            say(f"Video: {file}", error=True)
     found = play(
         run, episodes=episodes, seed=seed, members=member, environment=environment, physics=physics,
         max_episode_steps=max_episode_steps,
@@ -117,10 +116,10 @@ def print_last_evaluation(run: Run) -> None:
         print_table(_score_table(f"Last evaluation, step {run.total_steps:,}", rows))
         for found in run.final_and_best():
             if run.plan.problems[run.plan.members[run.member_index(found["member"])].dataset].frame is not None:
-                print(
+                say(
                     f"{found['member']}: final {found['final']:.1f}, best {found['best']:.1f} at {found['best_step']:,}"
                 )
-    print(f"Run: {run.path}")
+    say(f"Run: {run.path}")
 
 
 def _intervals(returns: Sequence[float], run: Run, member: MemberId) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from sapp.cli.console import say
 from sapp.cli.options import Force
 from sapp.core.errors import SappError
 from sapp.core.seeds import parse_seeds
@@ -116,13 +117,13 @@ def experiment(
     if data is not None and scale == "smoke":
         raise SappError("--data: --scale smoke makes its own small logs; leave it out, or use --scale small")
     from sapp.experiments.driver import run_experiment
-    from sapp.experiments.find import find_experiment
+    from sapp.experiments.find import declared
     from sapp.experiments.grid import scaled
     from sapp.report import report as write
 
     which = None if seeds is None else parse_seeds(seeds)
     chosen = scaled(scale, steps=steps, seeds=which, precision=precision, fallback=fallback)
-    grid = find_experiment(name)(chosen).only(_names(datasets), _names(methods))
+    grid = declared(name, chosen).only(_names("--datasets", datasets), _names("--methods", methods))
     folder = out or Path("runs") / f"experiment-{grid.name}-{scale}"
     path = store or folder / "results.sqlite"
     try:
@@ -137,15 +138,15 @@ def experiment(
     finally:
         # also after a failed job: what is there can be looked at
         if path.is_file() and _holds_runs(path):
-            print(f"Report: {write([path], folder / 'report.html', title=grid.title)}")
-            print(f"Store: {path}")
+            say(f"Report: {write([path], folder / 'report.html', title=grid.title)}")
+            say(f"Store: {path}")
 
 
 def _check_where(on: str, address: str | None, time_limit: float | None, together: bool, name: str) -> None:
     """Refuse what the place that the jobs go to has no use for."""
     if on not in ("local", "ray") or (address is not None and on != "ray"):
         raise SappError(f"--on {on!r}: use local or ray; --address is for ray")
-    if time_limit is not None and (on != "local" or time_limit <= 0):
+    if time_limit is not None and (on != "local" or not time_limit > 0):
         raise SappError(f"--time-limit {time_limit:g}: give seconds above 0, and only with --on local")
     if on == "ray" and together:
         raise SappError("--together: --on ray gives each environment to a node of its own; leave one of them out")
@@ -165,13 +166,17 @@ def report(
     """``sapp.report.report(sources, out, figures)``."""
     from sapp.report import report as write
 
-    print(f"Report: {write(sources, out, figures, title, force)}")
+    say(f"Report: {write(sources, out, figures, title, force)}")
     if figures is not None:
-        print(f"Figures and tables: {figures}")
+        say(f"Figures and tables: {figures}")
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+def _names(option: str, text: str | None) -> list[str] | None:
+    if text is None:
+        return None
+    if found := [part.strip() for part in text.split(",") if part.strip()]:
+        return found
+    raise SappError(f"{option} {text!r}: name some, or leave it out for all")
 
 
 def _holds_runs(path: Path) -> bool:

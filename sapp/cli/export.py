@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sapp.cli.console import print_json
+from sapp.cli.console import print_json, say
 from sapp.cli.options import Force, Json
 
 
@@ -37,5 +37,5 @@ def export(
         print_json(card)
         return
     check = card["check"]
-    print(f"{target}: agrees with our policy to {check['largest_difference']:.1e} on {check['inputs']:,} inputs")
-    print(f"Card: {target.with_suffix('.md')}, {target.with_suffix('.json')}")
+    say(f"{target}: agrees with our policy to {check['largest_difference']:.1e} on {check['inputs']:,} inputs")
+    say(f"Card: {target.with_suffix('.md')}, {target.with_suffix('.json')}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -124,6 +125,8 @@ def _condition(error: BaseException) -> str | None:
         return f"{place}{error.strerror or error}; fix this and retry"
     if backend := unusable_backend():
         return backend
+    if isinstance(error, ValueError) and (flag := re.search(r'"(.*)" for JAX flag (\w+)', str(error))):
+        return f"{flag[2].upper()}={flag[1]}: JAX has no such setting; unset it, or correct it"
     exhausted = type(error).__name__ in ("XlaRuntimeError", "JaxRuntimeError") and "RESOURCE_EXHAUSTED" in str(error)
     if isinstance(error, MemoryError) or exhausted:
         return "out of memory; train fewer members at once (--seeds), or use a smaller --batch-size"

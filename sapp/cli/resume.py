@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from sapp.cli.console import load
+from sapp.cli.console import load, say
 from sapp.cli.evaluate import print_last_evaluation
 from sapp.cli.hooks import hooks_of
 from sapp.cli.options import Columns, KeepBest, LogTo, PushTo, Quiet, RunFolder, StopEarly, TimeLimit
@@ -44,5 +43,5 @@ def resume(
     if quiet:
         return
     if before >= run.total_steps:
-        print(f"{path}: finished, all {before:,} steps were trained; nothing is left to do", file=sys.stderr)
+        say(f"{path}: finished, all {before:,} steps were trained; nothing is left to do", error=True)
     print_last_evaluation(run)

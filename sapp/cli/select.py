@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sapp.cli.console import console, print_json
+from sapp.cli.console import console, plain, print_json, say
 from sapp.cli.options import Columns
 from sapp.core.errors import SappError
 
@@ -123,7 +123,7 @@ def _estimate(
 
 
 def _note(line: str) -> None:
-    print(line, file=sys.stderr)
+    say(line, error=True)
 
 
 class _Bar:
@@ -189,13 +189,13 @@ def _print_report(report: Offline, act: str) -> None:
     )
     page.print(table)
     for policy, name in enumerate(report.names):
-        page.print(Text(f"{name}:"))
+        page.print(plain(f"{name}:"))
         for line in explain(report.diagnoses[policy]):
-            page.print(Text(f"  {line}"))
+            page.print(plain(f"  {line}"))
     for policy, name in enumerate(report.names):
         if report.diagnoses[policy].verdict == "refused":
             reasons = "; ".join(map(str, report.diagnoses[policy].reasons))
-            page.print(Text(f"No estimate for {name}: {reasons}. Its figures are in --json, for what they are worth."))
+            page.print(plain(f"No estimate for {name}: {reasons}. Its figures are in --json, for what they are worth."))
 
 
 def _cells(row: dict[str, Any], what: str) -> tuple[str, str]:
@@ -226,17 +226,17 @@ def _print_selection(report: Offline, selection: Selection) -> None:
     if selection.order:
         page.print(table)
     for name, reason in selection.refused:
-        page.print(Text(f"Left out: {name}: {reason}"))
+        page.print(plain(f"Left out: {name}: {reason}"))
     if not selection.order:
         page.print("No candidate has an estimate that deserves trust: none is recommended.")
         return
     first = selection.order[0]
     page.print(
-        Text(
+        plain(
             f"Choose {first.name}: best of {len(selection.order)} with probability {first.best:.0%}. Expected regret "
             f"{selection.regret * gain:.3g} of discounted return (95 %: at most {selection.regret_high * gain:.3g})."
         )
     )
     if first.verdict != "trusted":
         reasons = "; ".join(map(str, report.diagnoses[first.policy].reasons))
-        page.print(Text(f"Its estimate is {first.verdict}: {reasons}."))
+        page.print(plain(f"Its estimate is {first.verdict}: {reasons}."))

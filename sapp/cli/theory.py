@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sapp.cli.config_file import Commands
-from sapp.cli.console import console
+from sapp.cli.console import console, say
 from sapp.cli.options import Force, refuse_given
 from sapp.core.figures import check_figure
 
@@ -60,7 +60,7 @@ def audit(
     else:
         print_audit(result, console())
     if plot is not None:
-        print(f"Figure: {draw(result, plot)}")
+        say(f"Figure: {draw(result, plot)}")
 
 
 @theory_app.command(
@@ -86,4 +86,4 @@ def chain(
     print_chain(console(), divergence, alpha, left, right, arm, smoothing)
     if plot is not None:
         plot_chain(plot, divergence, alpha, left, right, arm, smoothing)
-        print(f"Figure: {plot}")
+        say(f"Figure: {plot}")

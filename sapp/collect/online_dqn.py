@@ -31,7 +31,7 @@ from sapp.algorithms.dqn import DQN, DQNState
 from sapp.collect.action_log import ActionLog
 from sapp.collect.frame_replay import FrameRing
 from sapp.collect.frames_log import FramesLog
-from sapp.core.errors import Interrupted, SappError, one_line
+from sapp.core.errors import Interrupted, SappError, one_line, printable
 from sapp.core.files import remove_leftovers, write_text
 from sapp.core.spec import Spec
 from sapp.envs import make_frames
@@ -209,7 +209,7 @@ def resume(
         return run
     env = environment if environment is not None else make_frames(run.config["environment"], threads)
     for line in check_settings(run.path, run.config["versions"]):
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
     own = run.config["frame"][1:], run.config["num_actions"]
     if own != (list(env.frame_shape), env.num_actions):
         raise SappError(f"{path}: was collected in another environment than {env.name} is")

@@ -24,7 +24,7 @@ from sapp.collect.online_run import CHECKPOINTS, ENTRIES, METRICS, SNAPSHOTS, On
 from sapp.collect.replay_buffer import Steps, append, device_rows
 from sapp.collect.sac_learners import Learners
 from sapp.collect.simulation import Simulation
-from sapp.core.errors import Interrupted, SappError
+from sapp.core.errors import Interrupted, SappError, printable
 from sapp.core.files import remove_leftovers
 from sapp.envs import make
 from sapp.envs.base import BatchEnvironment, cores
@@ -116,7 +116,7 @@ def resume(
     if run.step >= run.plan.steps:
         return run
     for line in check_settings(run.path, run.versions):
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
     with locked(run.path):
         return _go(run, threads, progress, began, time_limit)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import types
 import typing
@@ -35,6 +36,14 @@ def decode(kind: type[T], content: Any, where: str) -> T:
         elif field.default is field.default_factory is dataclasses.MISSING:
             raise SappError(f"{where} lacks {name!r}")
     return kind(**content)
+
+
+def parse_json(text: str) -> Any:
+    """The content of JSON that can be written as text again: halves of characters are a ``ValueError``, too."""
+    content = json.loads(text)
+    if "\\u" in text:
+        json.dumps(content, ensure_ascii=False).encode()
+    return content
 
 
 def refuse_unknown(content: Mapping[str, Any], known: typing.Collection[str], where: str) -> None:

@@ -93,7 +93,9 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def check_replaceable(path: Path, is_ours: Callable[[bytes], bool], what: str, force: bool = False) -> None:
+def check_replaceable(
+    path: Path, is_ours: Callable[[bytes], bool], what: str, force: bool = False, forcible: bool = True
+) -> None:  # fmt: skip
     """Refuse to write over a file that the same command did not write.
 
     Args:
@@ -101,6 +103,7 @@ def check_replaceable(path: Path, is_ours: Callable[[bytes], bool], what: str, f
         is_ours: whether a file with this beginning and end (``HEAD`` bytes each) is of the same kind.
         what: the kind, for the message.
         force: replace it whatever it is.
+        forcible: whether the command has an option for that.
     """
     if path.is_dir():
         raise SappError(f"{path}: is a folder; name a file")
@@ -115,7 +118,8 @@ def check_replaceable(path: Path, is_ours: Callable[[bytes], bool], what: str, f
     except OSError as error:
         raise SappError(f"{path}: is there and cannot be read ({error.strerror}); name another file") from None
     if not is_ours(content):
-        raise SappError(f"{path}: is there already and is not {what}; name another file, or add --force to replace it")
+        cure = "name another file, or add --force to replace it" if forcible else "name another file, or delete it"
+        raise SappError(f"{path}: is there already and is not {what}; {cure}")
 
 
 def in_home(text: str | Path) -> Path:

@@ -10,7 +10,7 @@ from sapp.core.errors import SappError
 
 
 @contextlib.contextmanager
-def locked(path: Path, held: str) -> Iterator[None]:
+def locked(path: Path, held: str, wait: float = 0.0) -> Iterator[None]:
     """Hold a lock file, or refuse with one line where another process holds it.
 
     The file is never truncated or followed where it is a link, and stays behind when the lock is let go: deleting it
@@ -19,12 +19,13 @@ def locked(path: Path, held: str) -> Iterator[None]:
     Args:
         path: the lock file; its folder must be there.
         held: what to say where another process holds it.
+        wait: seconds for it to let go.
     """
     from filelock import FileLock, Timeout  # not at start-up: most commands lock nothing
 
     lock = FileLock(path)
     try:
-        lock.acquire(blocking=False)
+        lock.acquire(timeout=wait)
     except Timeout:
         if not path.exists():  # a folder that takes no file looks like a lock that is held
             raise SappError(f"{path.parent}: cannot write there; make the folder writable") from None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 
 ACTION_SLACK = 1e-5
 """How far, relative to max(1, |bound|), an action may overshoot its bound and be clipped: float32 rounding of tanh."""
@@ -127,7 +127,7 @@ def matrix(value: ArrayLike, key: str, where: str) -> np.ndarray:
 
 def choices(count: int | None, labels: Sequence[str] | None, where: str) -> tuple[int | None, tuple[str, ...] | None]:
     """The number of discrete actions and their names, checked against each other."""
-    names = None if labels is None else tuple(str(label) for label in labels)
+    names = None if labels is None else tuple(printable(str(label)) for label in labels)
     if names is not None and len(set(names)) != len(names):
         double = next(name for name in names if names.count(name) > 1)
         raise SappError(f"{where}: action label {double!r} appears more than once; give each action its own")

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sapp.core.decode import decode, shown
 from sapp.core.errors import SappError
 
 SHARE = 0.01
@@ -72,6 +73,15 @@ class Entry:
         return f" ({self.reward:.2g} of the reward)" if self.reward < 0.001 else f" ({self.reward:.1%} of the reward)"
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """A ledger as JSON holds it."""
+
+    rows: int
+    columns: list[dict[str, Any]]
+    entries: list[dict[str, Any]]
+
+
 @dataclass
 class Ledger:
     """The account of a load; loaders fill it in as they go.
@@ -117,9 +127,14 @@ class Ledger:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Ledger:
         """The ledger from what ``to_json`` gave."""
-        columns = [Column(**each) for each in content["columns"]]
-        entries = [Entry(**{**each, "kind": Kind(each["kind"])}) for each in content["entries"]]
-        return cls(int(content["rows"]), columns, entries)
+        parts = decode(_Parts, content, "the ledger")
+        columns = [decode(Column, each, "a column of the ledger") for each in parts.columns]
+        entries = []
+        for each in parts.entries:
+            if each.get("kind") not in set(Kind):
+                raise SappError(f"an entry of the ledger is {shown(each.get('kind'))}; use {', '.join(Kind)}")
+            entries.append(decode(Entry, {**each, "kind": Kind(each["kind"])}, "an entry of the ledger"))
+        return cls(parts.rows, columns, entries)
 
     @classmethod
     def of(cls, dataset: HasProvenance) -> Ledger:

@@ -49,6 +49,8 @@ def record(
         environment: in place of the one the data names.
         physics: in place of the one the data names.
     """
+    if (place := run.path / FOLDER).is_symlink():
+        raise SappError(f"{place}: is a link, and a run is written through none; put there what it leads to")
     _prefer_egl()
     from sapp.envs import fitted, make
 

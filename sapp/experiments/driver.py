@@ -7,9 +7,7 @@ was for.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +16,13 @@ from typing import Any
 
 import sapp
 from sapp.core.errors import Interrupted, SappError, TimeLimitReached
-from sapp.core.files import write_text
 from sapp.data import Dataset
 from sapp.data.frames import FrameDataset
-from sapp.experiments import text_store
+from sapp.experiments import text_store, timings
 from sapp.experiments.collect_results import cells, collect_results
 from sapp.experiments.datasets import find_file, load_dataset
 from sapp.experiments.grid import Family, Grid, Maker, Scale, run_key
-from sapp.experiments.store import TIMINGS, Results, Row, Store, locked
+from sapp.experiments.store import Results, Store, locked
 from sapp.runs.folders import CONFIG
 from sapp.runs.members import MemberId
 from sapp.runs.phases import Phase
@@ -86,6 +83,8 @@ def run_experiment(
     stopped: list[str] = []
     jobs = list(grid.jobs(together=together))
     clock = Clock(time_limit, [len(grid.runs(family, names)) for names, family in jobs], in_turn=in_turn)
+    if rows is not None:
+        text_store.check_place(rows)
     check_data(grid, [name for names, _ in jobs for name in names], data)
     with locked(path):
         found = opened(path, rows)
@@ -199,10 +198,12 @@ def keep_unfinished(
 
 
 def opened(path: Path, rows: Path | None) -> Store:
-    """The results store, made if it is not there, with what a folder of CSV files holds."""
+    """The results store, made if it is not there, with the runs of a folder of CSV files that it lacks."""
+    held = None if rows is None else text_store.read(rows)
     store = Store(path, create=True)
-    if rows is not None and text_store.is_text_store(rows):
-        keep(store, [text_store.read(rows)])
+    timings.read(store.timings_path)  # refuses before anything is trained what could not be added to afterwards
+    if held is not None and held.rows["runs"]:
+        keep(store, [held.without(store.known(), cells=False)])
     return store
 
 
@@ -211,7 +212,7 @@ def keep(store: Store, finished: Iterable[Results], rows: Path | None = None) ->
     for each in finished:
         store.add(each)
         if each.timings:
-            _add_timings(store.timings_path, each.timings)
+            timings.add(store.timings_path, each.timings)
     if rows is not None:
         text_store.write(store, rows)
         text_store.leave_out(rows / text_store.UNFINISHED, store.known())
@@ -269,17 +270,3 @@ def train_or_resume(
         chosen = {name: options[name] for name in ("progress", "time_limit") if name in options}
         return sapp.resume(folder, data=list(datasets), **chosen)
     return sapp.train(dict(variants), list(datasets), out=folder, copy_data=False, **options)
-
-
-def _add_timings(path: Path, rows: Sequence[Row]) -> None:
-    """Whole file anew, so that a reader never sees half a line; a job that was collected twice is listed once."""
-    old: dict[tuple[str, ...], None] = {}
-    if path.is_file():
-        with open(path, encoding="utf-8", newline="") as handle:
-            old = {tuple(row): None for row in list(csv.reader(handle))[1:]}
-    for row in rows:
-        old[tuple(str(value) for value in row)] = None
-    content = io.StringIO()
-    writer = csv.writer(content, lineterminator="\n")
-    writer.writerows([TIMINGS, *old])
-    write_text(path, content.getvalue())

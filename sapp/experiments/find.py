@@ -26,6 +26,22 @@ FILE_MODULE = "sapp_experiment_"
 """How the modules of files begin; no other machine can import them."""
 
 
+def declared(name: str, scale: Scale) -> Grid:
+    """The grid that an experiment declares at a scale."""
+    declare = find_experiment(name)
+    try:
+        grid = declare(scale)
+    except SappError:
+        raise
+    except Exception as error:  # whatever somebody's file raises
+        if name in EXPERIMENTS:
+            raise
+        raise SappError(f"{name}: grid(scale) failed ({type(error).__name__}: {error})") from error
+    if not isinstance(grid, Grid):
+        raise SappError(f"{name}: grid(scale) returns {type(grid).__name__}, not a sapp.experiments.grid.Grid")
+    return grid
+
+
 def find_experiment(name: str) -> Callable[[Scale], Grid]:
     """The grid of an experiment of the paper, or of a file whose function ``grid(scale)`` declares it."""
     if name in EXPERIMENTS:

@@ -50,7 +50,7 @@ def merge(
             for store in stores:
                 found = text_store.read(store)
                 known = _runs(rows)
-                new = text_store.without(found, known)
+                new = found.without(known)
                 added = len(new.rows["runs"])
                 stopped = store.name == text_store.UNFINISHED
                 for line in check(study, grid, new, rows, whole=not stopped, rehearse=rehearse):

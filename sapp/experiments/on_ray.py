@@ -15,6 +15,7 @@ from typing import Any
 
 from sapp.core.errors import SappError
 from sapp.core.extras import require
+from sapp.experiments import text_store
 from sapp.experiments.driver import check_data, keep, load_datasets, opened, train_job
 from sapp.experiments.grid import Family, Grid
 from sapp.experiments.store import Results, Store, locked
@@ -48,6 +49,8 @@ def run_on_ray(
     out = Path(out).resolve()
     path = Path(store) if store is not None else out / "results.sqlite"
     failures: list[str] = []
+    if rows is not None:
+        text_store.check_place(rows)
     check_data(grid, [name for names, _ in grid.jobs() for name in names], data)
     with locked(path), _cluster(address) as ray:
         found = opened(path, rows)

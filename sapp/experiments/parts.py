@@ -1,4 +1,4 @@
-"""An experiment in parts, each short enough for a machine that is lent for minutes and keeps nothing afterwards.
+"""An experiment in parts, each short enough for a machine that is available for minutes and keeps nothing afterwards.
 
 A study says which runs make up each part. A part trains those that its committed rows lack; its rows come home as an
 archive of text and are put to the others (``merge``). See studies/table1 for one.

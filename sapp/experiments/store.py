@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sapp.core import locks
-from sapp.core.decode import check_fits, shown
+from sapp.core.csv_files import MOST
+from sapp.core.decode import check_fits, parse_json, shown
 from sapp.core.errors import SappError, one_line, printable
 from sapp.core.files import write_aside
 from sapp.runs.events import EventKind
@@ -39,8 +40,6 @@ _KEYS = {
 }  # fmt: skip
 """How many of a table's first columns are its key. Rows are kept in the order of their keys."""
 
-TIMINGS = ("job", "variants", "members", "steps", "seconds", "device")
-"""Columns of the file beside the store."""
 WHOLE_NUMBERS = ("position", "seed", "transitions", "episodes", "step", "episode", "updates", "number")
 """Columns that hold whole numbers."""
 _TYPES: dict[str, Any] = dict.fromkeys(WHOLE_NUMBERS, int) | {
@@ -52,6 +51,9 @@ _JSON: dict[str, Any] = {
 }  # fmt: skip
 """What columns hold; text, where nothing else is said."""
 
+OF_RUNS = ("runs", "evaluations", "metrics", "events")
+"""Tables whose first column says which run a row is of."""
+
 Row = tuple[Any, ...]
 
 
@@ -61,6 +63,13 @@ class Results:
 
     rows: Mapping[str, Sequence[Row]]
     timings: Sequence[Row] = ()
+
+    def without(self, known: Collection[str], *, cells: bool = True) -> Results:
+        """All but the rows of some runs; ``cells``: nor what says which cells of an experiment they fill."""
+        places = dict.fromkeys(OF_RUNS, 0) | ({"cells": -1} if cells else {})
+        kept = {name: [row for row in rows if name not in places or row[places[name]] not in known]
+                for name, rows in self.rows.items()}  # fmt: skip
+        return Results(kept, self.timings)
 
 
 class Store:
@@ -161,11 +170,17 @@ def check_row(path: Path, table: str, row: Mapping[str, Any]) -> None:
         where = f"{path}: {table}: {name!r}"
         if name in _JSON:
             try:
-                check_fits(json.loads(value), _JSON[name], where)
+                content = parse_json(value)
+                check_fits(content, _JSON[name], where)
+                numbers = content.values() if name == "values" else ()
+                if any(each is not None and abs(each) > MOST for each in numbers):
+                    raise SappError(f"{where} holds a number beyond {MOST:g}; restore the store")
             except (TypeError, ValueError, RecursionError):
                 raise SappError(f"{where} is {shown(value)}, not JSON; restore the store") from None
         else:
             check_fits(value, _TYPES.get(name, str), where)
+            if isinstance(value, float) and abs(value) > MOST:
+                raise SappError(f"{where} is {value:g}, which nobody measured; restore the store")
             if isinstance(value, str) and not value.isprintable():
                 raise SappError(f"{where} is {shown(value)}: it holds control characters; restore the store")
     if table == "events" and row["kind"] not in set(EventKind):
@@ -196,6 +211,8 @@ def _create(path: Path) -> None:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """One process at a time may add to a store."""
+    if path.is_dir():
+        raise SappError(f"{path}: is a folder; name a file for the store")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -4,70 +4,88 @@ The files are the store's tables with four differences: an evaluation is one lin
 normalised scores are left out, since returns and the environment give them; metrics have a column each; and of the
 metrics only those lines are kept that belong to an evaluation or end a phase, to six significant digits.
 
+All files change at once: what they will hold is first written as one file, ``writing.json``. A process that is killed
+while it writes the others leaves it, everybody reads it in their place, and the next one that writes finishes.
+
 What a time limit stopped is in the folder ``unfinished``, as far as it came, until the same runs are finished. Nothing
 reads it by itself: its runs are trained on, and its scores are not those of the table.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import contextlib
 import json
-import math
+import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sapp.core import locks
+from sapp.core.csv_files import Line, lines_of, measured, read_table, read_text, table_text, whole
+from sapp.core.decode import check_fits, shown
 from sapp.core.errors import SappError
-from sapp.core.files import write_text
+from sapp.core.files import sync, write_text
 from sapp.data.normalised_scores import base_name, normalized_score
-from sapp.experiments.store import TABLES, WHOLE_NUMBERS, Results, Row, Store, check_row, keys_of, text
-from sapp.experiments.store import TIMINGS as TIMING_COLUMNS
+from sapp.experiments import timings
+from sapp.experiments.store import OF_RUNS, TABLES, WHOLE_NUMBERS, Results, Row, Store, check_row, keys_of, text
 
 RETURNS = "returns"
-COLUMNS = TABLES | {"evaluations": ("run", "step", "updates", RETURNS), "metrics": ("run", "step", "phase")}
-"""Of each file. The key of a line is that of the store's table; of an evaluation, run and step. After the columns of
-metrics.csv come those of the metrics."""
 TIMINGS = "timings"
 """The store's file of timings, as it is."""
+COLUMNS = TABLES | {
+    "evaluations": ("run", "step", "updates", RETURNS), "metrics": ("run", "step", "phase"), TIMINGS: timings.COLUMNS,
+}  # fmt: skip
+"""Of each file; after those of metrics.csv come the metrics. The key of a line is that of the store's table; of an
+evaluation, run and step."""
+JOURNAL, LOCK = "writing.json", ".lock"
 UNFINISHED = "unfinished"
 """The folder for what a time limit stopped."""
 NOT_FINITE = "null"
-
-Line = tuple[str, ...]
-Metrics = dict[tuple[str, str, str], dict[str, str]]
-"""By run, step and phase: the metrics as they are written."""
+WAIT = 60.0
+"""Seconds to wait while another process writes to the folder, which takes it less than one."""
 
 
 def is_text_store(folder: Path) -> bool:
     """Whether a folder holds a results store as text."""
-    return all((folder / f"{name}.csv").is_file() for name in ("experiments", "cells", "runs"))
+    names = ("experiments.csv", "cells.csv", "runs.csv")
+    return (folder / JOURNAL).is_file() or all((folder / name).is_file() for name in names)
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder that holds files of these names which are none of ours, or that cannot be one."""
+    near = next((each for each in (folder, *folder.absolute().parents) if each.exists()), folder)
+    if not near.is_dir() or not os.access(near, os.W_OK):
+        raise SappError(f"{folder}: no folder, or one that cannot be written to; name another for --rows")
+    _held(folder)
 
 
 def write(store: Store, folder: str | Path) -> Path:
-    """Add what a store holds to a folder of CSV files; lines that are there stay as they are. Returns the folder."""
+    """Add the runs of a store that a folder of CSV files does not hold; see ``add``."""
     rows = {name: [tuple(row.values()) for row in store.rows(name)] for name in TABLES}
-    return add(Results(rows, _raw(store.timings_path)[1:]), folder)
+    return add(Results(rows, timings.read(store.timings_path)), folder)
 
 
 def add(results: Results, folder: str | Path) -> Path:
-    """Add results to a folder of CSV files; lines that are there stay as they are. Returns the folder."""
+    """Add the runs that a folder of CSV files lacks; lines that are there stay as they are. Returns the folder."""
     folder = Path(folder)
     rows = {name: [dict(zip(TABLES[name], row, strict=True)) for row in results.rows.get(name, ())] for name in TABLES}
-    for name in ("experiments", "cells", "runs", "events"):
-        lines = [tuple(str(row[column]) for column in TABLES[name]) for row in rows[name]]
-        _merge(folder / f"{name}.csv", COLUMNS[name], keys_of(name), lines)
-    _merge(folder / "evaluations.csv", COLUMNS["evaluations"], 2, _evaluations(rows["evaluations"]))
-    path = folder / "metrics.csv"
-    _write_metrics(path, dict(_metrics(rows["metrics"], rows["evaluations"])) | _read_metrics(path))
-    if results.timings:
-        path = folder / f"{TIMINGS}.csv"
-        lines = [*_raw(path)[1:], *(tuple(map(str, row)) for row in results.timings)]
-        _write(path, TIMING_COLUMNS, dict.fromkeys(lines))
+    made = {name: [tuple(str(row[column]) for column in TABLES[name]) for row in rows[name]] for name in TABLES}
+    made["evaluations"] = list(_evaluations(rows["evaluations"]))
+    made["metrics"] = list(_metrics(rows["metrics"], rows["evaluations"]))
+    made[TIMINGS] = [tuple(map(str, row)) for row in results.timings]
+    with _alone(folder):
+        held = _held(folder)
+        there = {line[0] for line in held["runs"]}
+        for name, lines in made.items():
+            new = [line for line in lines if name not in OF_RUNS or line[0] not in there]
+            merged = {_key(name, line): line for line in [*new, *held[name]]}  # of one key, what is there
+            ordered = list(merged.values())
+            held[name] = ordered if name == TIMINGS else sorted(ordered, key=lambda line: _order(name, line))
+        _write(folder, held)
     return folder
 
 
@@ -85,41 +103,32 @@ def leave_out(folder: str | Path, runs: Collection[str]) -> None:
     folder = Path(folder)
     if not is_text_store(folder):
         return
-    found = read(folder)
-    left = without(found, runs)
-    if len(left.rows["runs"]) < len(found.rows["runs"]):
+    with _alone(folder):
+        held = _held(folder)
+        left = {
+            name: [line for line in lines if _run_of(name, line) not in runs] for name, lines in held.items()
+        }  # fmt: skip
+        if left["runs"] and len(left["runs"]) < len(held["runs"]):
+            _write(folder, left)
+    if not left["runs"]:
         shutil.rmtree(folder)
-        if left.rows["runs"]:
-            add(left, folder)
-
-
-def without(results: Results, runs: Collection[str]) -> Results:
-    """Results without those of some runs."""
-    place = {name: columns.index("run") for name, columns in TABLES.items() if "run" in columns}
-    rows = {
-        name: [row for row in kept if name not in place or row[place[name]] not in runs]
-        for name, kept in results.rows.items()
-    }
-    return replace(results, rows=rows)
 
 
 def read(folder: str | Path) -> Results:
-    """What a folder of CSV files holds, as ``Store.add`` takes it."""
+    """What a folder of CSV files holds, as ``Store.add`` takes it; nothing where there are none."""
     folder = Path(folder)
+    held = _held(folder)
     rows: dict[str, list[Row]] = {}
-    for name in ("experiments", "cells", "runs", "events"):
-        rows[name] = [_typed(folder, name, line) for line in _lines(folder / f"{name}.csv", COLUMNS[name])]
-    rows["metrics"] = [
-        _typed(folder, "metrics", (*key, _values(folder / "metrics.csv", values)))
-        for key, values in _read_metrics(folder / "metrics.csv").items()
-    ]
+    for name in ("experiments", "cells", "runs", "metrics", "events"):
+        rows[name] = [_typed(folder / f"{name}.csv", name, line) for line in held[name]]
     environments = {row[0]: row[TABLES["runs"].index("environment")] for row in rows["runs"]}
-    rows["evaluations"] = [
-        row
-        for line in _lines(folder / "evaluations.csv", COLUMNS["evaluations"])
-        for row in _episodes(folder / "evaluations.csv", line, environments)
-    ]
-    return Results(rows, _raw(folder / f"{TIMINGS}.csv")[1:])
+    for name in ("evaluations", "metrics", "events", "cells"):
+        for line in held[name]:
+            if (run := _run_of(name, line)) not in environments:
+                raise SappError(f"{folder / name}.csv: run {run!r} is not in runs.csv; restore both files")
+    path = folder / "evaluations.csv"
+    rows["evaluations"] = [row for line in held["evaluations"] for row in _episodes(path, line, environments)]
+    return Results(rows, held[TIMINGS])
 
 
 def _evaluations(rows: Iterable[Mapping[str, Any]]) -> Iterable[Line]:
@@ -131,9 +140,7 @@ def _evaluations(rows: Iterable[Mapping[str, Any]]) -> Iterable[Line]:
         yield run, str(step), str(updates), ";".join(values)
 
 
-def _metrics(
-    rows: Sequence[Mapping[str, Any]], evaluations: Iterable[Mapping[str, Any]]
-) -> Iterable[tuple[tuple[str, str, str], dict[str, str]]]:
+def _metrics(rows: Sequence[Mapping[str, Any]], evaluations: Iterable[Mapping[str, Any]]) -> Iterable[Line]:
     """The rows at evaluations and at the ends of phases."""
     wanted = {(row["run"], row["step"]) for row in evaluations}
     ends: dict[tuple[str, str], int] = {}
@@ -142,124 +149,182 @@ def _metrics(
         ends[place] = max(row["step"], ends.get(place, row["step"]))
     for row in rows:
         if (row["run"], row["step"]) in wanted or ends[row["run"], row["phase"]] == row["step"]:
-            values = json.loads(row["values"])
-            written = {name: NOT_FINITE if value is None else f"{value:.6g}" for name, value in values.items()}
-            yield (row["run"], str(row["step"]), row["phase"]), written
+            values = {
+                name: None if value is None else float(f"{value:.6g}")
+                for name, value in json.loads(row["values"]).items()
+            }
+            yield row["run"], str(row["step"]), row["phase"], text(values)
 
 
-def _read_metrics(path: Path) -> Metrics:
-    if not (found := _raw(path)):
-        return {}
-    head, *lines = found
-    names, width = head[3:], len(head)
-    if head[:3] != COLUMNS["metrics"] or len(set(names)) < len(names) or any(len(line) != width for line in lines):
-        _refuse(path, (*COLUMNS["metrics"], "and one for each metric"))
-    return {
-        (line[0], line[1], line[2]): {
-            name: value for name, value in zip(names, line[3:], strict=True) if value
-        }
-        for line in lines
+def _metrics_text(lines: Iterable[Line]) -> str:
+    """The file of metrics: a column each, empty where one was not logged."""
+    values = {line[:3]: json.loads(line[3]) for line in lines}
+    names = sorted({name for each in values.values() for name in each})
+
+    def cell(value: float | None) -> str:
+        return NOT_FINITE if value is None else f"{value:.6g}"
+
+    cells = [(*key, *(cell(each[name]) if name in each else "" for name in names)) for key, each in values.items()]
+    return table_text((*COLUMNS["metrics"], *names), cells)
+
+
+def _metrics_lines(path: Path, content: str) -> list[Line]:
+    """The lines of the file of metrics, their values as the store has them."""
+    head, *lines = lines_of(path, content) or [()]
+    fixed, names = head[:3], head[3:]
+    if fixed != COLUMNS["metrics"] or len(set(names)) < len(names):
+        columns = ", ".join(COLUMNS["metrics"])
+        raise SappError(f"{path}: must have the columns {columns}, and one for each metric; restore the file")
+    if not content.endswith("\n"):
+        raise SappError(f"{path}: its last line is cut off; restore the file")
+    found = []
+    for line in lines:
+        written = {name: cell for name, cell in zip(names, line[3:], strict=True) if cell}
+        values = {name: None if cell == NOT_FINITE else measured(cell) for name, cell in written.items()}
+        for name, value in values.items():
+            if value is None and written[name] != NOT_FINITE:
+                what = f"{shown(name)} is {shown(written[name])}"
+                raise SappError(f"{path}: {what}; it must be a finite number. Restore the file")
+        found.append((*line[:3], text(values)))
+    return found
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """The folder, made if it is not there, with no other process that writes to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SappError(f"{folder}: cannot make the folder ({error.strerror}); name another for --rows") from None
+    held_by = f"{folder}: another process is writing there; wait for it, then give the same command again"
+    with locks.locked(folder / LOCK, held_by, wait=WAIT):
+        yield
+
+
+def _write(folder: Path, held: Mapping[str, Sequence[Line]]) -> None:
+    """Write all files at once."""
+    contents = {
+        f"{name}.csv": _metrics_text(lines) if name == "metrics" else table_text(COLUMNS[name], lines)
+        for name, lines in held.items()
+    }
+    write_text(folder / JOURNAL, json.dumps(contents, ensure_ascii=False))
+    for file, content in contents.items():
+        write_text(folder / file, content)
+    (folder / JOURNAL).unlink()
+    sync(folder)
+
+
+def _run_of(name: str, line: Line) -> str | None:
+    """Which run a line is of; None where it is of none."""
+    return line[-1] if name == "cells" else line[0] if name in OF_RUNS else None
+
+
+def _held(folder: Path) -> dict[str, list[Line]]:
+    """The lines of every file; none where there are no files."""
+    files = {name: folder / f"{name}.csv" for name in COLUMNS}
+    texts = _texts(folder, list(files.values()))
+    found = {
+        name: _metrics_lines(path, texts[path]) if name == "metrics" else read_table(path, COLUMNS[name], texts[path])
+        for name, path in files.items() if texts
     }  # fmt: skip
+    for name, lines in found.items():
+        _check_lines(files[name], name, lines)
+    return found or {name: [] for name in COLUMNS}
 
 
-def _write_metrics(path: Path, metrics: Metrics) -> None:
-    names = sorted({name for values in metrics.values() for name in values})
-    keys = sorted(metrics, key=lambda key: (key[0], int(key[1]), key[2]))
-    lines = [(*key, *(metrics[key].get(name, "") for name in names)) for key in keys]
-    _write(path, (*COLUMNS["metrics"], *names), lines)
+def _texts(folder: Path, files: Sequence[Path]) -> dict[Path, str]:
+    """The texts of all files, of one moment: what they will hold where a process was killed while it wrote them."""
+    while True:
+        before = _stamps(folder)
+        if (folder / JOURNAL).is_file():
+            content = _journal(folder / JOURNAL)
+            return {path: content[path.name] for path in files}
+        missing = [path.name for path in files if not path.exists()]
+        found = {path: read_text(path) for path in files if path.exists()}
+        if _stamps(folder) != before:  # somebody wrote meanwhile
+            continue
+        if missing and found:
+            raise SappError(f"{folder}: holds results, but no {missing[0]}; restore it, or name another folder")
+        return found
 
 
-def _values(path: Path, written: Mapping[str, str]) -> str:
-    """Metrics as the store has them."""
-    values: dict[str, float | None] = {}
-    for name, value in written.items():
-        try:
-            values[name] = None if value == NOT_FINITE else float(value)
-        except ValueError:
-            values[name] = math.inf
-        if values[name] is not None and not math.isfinite(values[name] or 0.0):
-            raise SappError(f"{path}: {name!r} is {value!r}; it must be a finite number. Restore the file")
-    return text(values)
+def _stamps(folder: Path) -> list[tuple[str, int, int]]:
+    """What changes when files do."""
+    stats = []
+    for name in sorted([*(f"{name}.csv" for name in COLUMNS), JOURNAL]):
+        with contextlib.suppress(FileNotFoundError):
+            stats.append((name, (folder / name).stat()))
+    return [(name, stat.st_ino, stat.st_mtime_ns) for name, stat in stats]
 
 
-def _typed(folder: Path, name: str, line: Line) -> Row:
+def _journal(path: Path) -> dict[str, str]:
+    """The files that were being written when a process was killed."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        check_fits(content, dict[str, str], "its content")
+        if set(content) != {f"{name}.csv" for name in COLUMNS}:
+            raise SappError("it is not of an experiment's results")
+    except OSError as error:
+        raise SappError(f"{path}: cannot be read ({error.strerror}); make it readable") from None
+    except (SappError, ValueError, RecursionError) as error:
+        raise SappError(f"{path}: damaged ({shown(str(error))}); restore it, or delete it") from None
+    found: dict[str, str] = content
+    return found
+
+
+def _check_lines(path: Path, name: str, lines: Sequence[Line]) -> None:
+    """Refuse numbers that are none, and two lines of one key."""
+    if name == TIMINGS:
+        timings.check(path, lines)
+    numbers = [place for place, column in enumerate(COLUMNS[name]) if column in WHOLE_NUMBERS]
+    seen: set[Line] = set()
+    for line in lines:
+        for place in numbers:
+            if whole(line[place]) is None:
+                what = f"{COLUMNS[name][place]!r} is {shown(line[place])}"
+                raise SappError(f"{path}: {what}; it must be a whole number. Restore the file")
+        if (key := _key(name, line)) in seen:
+            raise SappError(f"{path}: has two lines of {', '.join(key)}; restore the file")
+        seen.add(key)
+
+
+def _key(name: str, line: Line) -> Line:
+    if name == TIMINGS:
+        return line
+    return line[: 2 if name == "evaluations" else keys_of(name)]
+
+
+def _order(name: str, line: Line) -> tuple[Any, ...]:
+    """Lines in the order of their keys, numbers by size."""
+    return tuple(
+        int(value) if column in WHOLE_NUMBERS else value for column, value in zip(COLUMNS[name], line, strict=False)
+    )
+
+
+def _typed(path: Path, name: str, line: Line) -> Row:
     """A line of CSV as a row of the store, checked as one."""
-    where = folder / f"{name}.csv"
     row: dict[str, Any] = dict(zip(TABLES[name], line, strict=True))
     for column in row:
         if column in WHOLE_NUMBERS:
-            row[column] = _whole(where, column, row[column])
+            row[column] = int(row[column])
         elif column in ("environment", "physics") and row[column] == "None":
             row[column] = None
-    check_row(where, name, row)
+    check_row(path, name, row)
     return tuple(row.values())
 
 
 def _episodes(path: Path, line: Line, environments: Mapping[str, str | None]) -> Iterable[Row]:
     """The rows of the store for one line of evaluations.csv."""
     run, step, updates, joined = line
-    try:
-        returns = np.array([float(value) for value in joined.split(";")])
-    except ValueError:
-        raise SappError(f"{path}: {RETURNS!r} of step {step} must be numbers joined by ;; restore the file") from None
-    if run not in environments:
-        raise SappError(f"{path}: run {run!r} is not in runs.csv; restore both files")
+    returns = [measured(value) for value in joined.split(";")]
+    if None in returns:
+        raise SappError(f"{path}: {RETURNS!r} of step {step} must be finite numbers joined by ;; restore the file")
+    values = np.array(returns, np.float64)
     task = base_name(environments[run] or "")
-    scores: Sequence[float | None] = normalized_score(task, returns).tolist() if task else [None] * len(returns)
-    for episode, (each, score) in enumerate(zip(returns.tolist(), scores, strict=True)):
+    scores: Sequence[float | None] = normalized_score(task, values).tolist() if task else [None] * len(values)
+    for episode, (each, score) in enumerate(zip(values.tolist(), scores, strict=True)):
         row = {
-            "run": run, "step": _whole(path, "step", step), "episode": episode,
-            "updates": _whole(path, "updates", updates), "return": each, "score": score,
+            "run": run, "step": int(step), "episode": episode, "updates": int(updates), "return": each, "score": score,
         }  # fmt: skip
         check_row(path, "evaluations", row)
         yield tuple(row.values())
-
-
-def _whole(path: Path, column: str, value: str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise SappError(f"{path}: {column!r} is {value!r}; it must be a whole number. Restore the file") from None
-
-
-def _merge(path: Path, columns: Sequence[str], width: int, lines: Iterable[Line]) -> None:
-    """Add lines to a file whose first columns are their key, in the order of the keys, numbers by size."""
-
-    def order(line: Line) -> tuple[Any, ...]:
-        pairs = zip(columns, line, strict=True)
-        return tuple(_whole(path, column, value) if column in WHOLE_NUMBERS else value for column, value in pairs)
-
-    known = {line[:width]: line for line in _lines(path, columns)}
-    merged = {line[:width]: line for line in lines} | known
-    _write(path, columns, sorted(merged.values(), key=order))
-
-
-def _lines(path: Path, columns: Sequence[str]) -> list[Line]:
-    """The lines of a file below its head, which must be right; none where there is no file."""
-    if not (found := _raw(path)):
-        return []
-    head, *lines = found
-    if head != tuple(columns) or any(len(line) != len(columns) for line in lines):
-        _refuse(path, columns)
-    return lines
-
-
-def _refuse(path: Path, columns: Sequence[str]) -> None:
-    raise SappError(f"{path}: must have the columns {', '.join(columns)}; restore the file or name another folder")
-
-
-def _raw(path: Path) -> list[Line]:
-    if not path.is_file():
-        return []
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return [tuple(line) for line in csv.reader(file)]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SappError(f"{path}: cannot be read as CSV ({error}); restore the file") from None
-
-
-def _write(path: Path, columns: Sequence[str], lines: Iterable[Line]) -> None:
-    content = io.StringIO()
-    writer = csv.writer(content, lineterminator="\n")
-    writer.writerows([columns, *lines])
-    write_text(path, content.getvalue())

@@ -19,6 +19,7 @@ from sapp.core.files import check_replaceable, write_aside, write_text
 from sapp.data.action_units import from_unit
 from sapp.export.card import card_of, is_card, is_card_data, markdown
 from sapp.export.graph import build, is_ours
+from sapp.runs.folders import CONFIG
 from sapp.runs.members import MemberId
 from sapp.runs.problem import Problem
 from sapp.runs.run import Run
@@ -52,6 +53,9 @@ def export_policy(
     if samples < 1:
         raise SappError(f"samples is {samples}; compare on at least 1")
     data_file, page_file = target.with_suffix(".json"), target.with_suffix(".md")
+    own = source.path if isinstance(source, Run) else Path(source)
+    if data_file.resolve() == (own / CONFIG).resolve():
+        raise SappError(f"{data_file}: is the run's own; name another file to write")
     check_replaceable(target, is_ours, "a policy that sapp exported", force)
     check_replaceable(data_file, is_card_data, "a policy's card", force)
     check_replaceable(page_file, is_card, "a policy's card", force)

@@ -50,5 +50,5 @@ def _held(folder: Path) -> tuple[int, float] | None:
     if not (folder / CONFIG).is_file():
         return None
     run = Run(folder)
-    row = run.evaluations()[-1]
-    return run.step, float(row["return_mean"])
+    rows = run.evaluations()
+    return (run.step, float(rows[-1]["return_mean"])) if rows else None

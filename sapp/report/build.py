@@ -28,7 +28,7 @@ def report(
         force: replace a file that is not a report; what the report is made from never is.
     """
     path = Path(out)
-    if any(path.resolve() == Path(source).resolve() for source in sources):
+    if any(path.resolve() == Path(source).resolve() or _is_part(path, Path(source)) for source in sources):
         raise SappError(f"{path}: the report is made from it; name another file to write")
     check_replaceable(path, _is_report, "a report", force)
     contents = [content(experiment) for experiment in read(sources)]
@@ -37,6 +37,14 @@ def report(
         for number, each in enumerate(contents):
             export(each, Path(figures) / f"{number + 1}-{slug(each.experiment.name)}")
     return path
+
+
+def _is_part(path: Path, source: Path) -> bool:
+    """Whether a file is in a folder that is read, or beside a store that is, and is not a page."""
+    if source.is_file():
+        return path.resolve() == source.resolve().with_name(f"{source.stem}-timings.csv")
+    inside = source.is_dir() and path.exists() and path.resolve().is_relative_to(source.resolve())
+    return inside and path.suffix.lower() not in (".html", ".htm")
 
 
 def _is_report(content: bytes) -> bool:

@@ -131,7 +131,7 @@ class _Frame:
             room = 0.5 * (high - low) if chart.intervals and high > low else math.inf
             low = min(low, max(self.scale(min(bands)), low - room))
             high = max(high, min(self.scale(max(bands)), high + room))
-        margin = 0.05 * (high - low) or 0.5
+        margin = 0.05 * (high - low) or max(0.5, 1e-3 * abs(high))  # half is nothing beside what has diverged
         self.y_low, self.y_high = low - margin, high + margin
 
     def x(self, value: float) -> float:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from sapp.core.decode import check_fits, decode
+from sapp.core.csv_files import Line, lines_of, measured, read_text, whole
+from sapp.core.decode import check_fits, decode, parse_json, shown
 from sapp.core.errors import SappError
 from sapp.data.normalised_scores import base_name, normalized_score
-from sapp.experiments import text_store
+from sapp.experiments import text_store, timings
 from sapp.experiments.store import TABLES, Store
 from sapp.report.records import Experiment, Member, Played, dataset_order, told_apart, unique
 from sapp.runs import metric_tables as tables
@@ -66,19 +65,19 @@ def from_store(path: Path) -> list[Experiment]:
     """All experiments of a store."""
     with Store(path) as store:
         rows = {name: store.rows(name) for name in TABLES}
-        timings = _csv(store.timings_path)
-    return _experiments(path, rows, timings, path.parent)
+        measured_times = timings.read(store.timings_path)
+    return _experiments(path, rows, measured_times, path.parent)
 
 
 def from_text(folder: Path) -> list[Experiment]:
     """All experiments of a results store that was written as CSV files."""
-    found = text_store.read(folder).rows
-    rows = {name: [dict(zip(TABLES[name], row, strict=True)) for row in found[name]] for name in TABLES}
-    return _experiments(folder, rows, _csv(folder / f"{text_store.TIMINGS}.csv"), folder)
+    found = text_store.read(folder)
+    rows = {name: [dict(zip(TABLES[name], row, strict=True)) for row in found.rows[name]] for name in TABLES}
+    return _experiments(folder, rows, found.timings, folder)
 
 
 def _experiments(
-    path: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], timings: Sequence[Mapping[str, str]], folder: Path
+    path: Path, rows: Mapping[str, Sequence[Mapping[str, Any]]], times: Iterable[Line], folder: Path
 ) -> list[Experiment]:
     """The experiments of a store's tables; ``folder`` is where their runs' animations lie."""
     if missing := {cell["run"] for cell in rows["cells"]} - {row["run"] for row in rows["runs"]}:
@@ -113,7 +112,8 @@ def _experiments(
             Experiment(
                 head["experiment"], head["scale"], f"{head['title']} (scale: {head['scale']})", head["question"],
                 head["focus"], tuple(dict.fromkeys(name for _, name in order)), dataset_order(members), tuple(members),
-                path.name, tuple(notes), timings, _videos([folder]),
+                path.name, tuple(notes), [dict(zip(timings.COLUMNS, line, strict=True)) for line in times],
+                _videos([folder]),
             )
         )  # fmt: skip
     return found
@@ -165,7 +165,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
 def _members(folder: Path, label: str) -> list[Member]:
     file = folder / "config.json"
     try:
-        config = json.loads(file.read_text(encoding="utf-8"))
+        config = parse_json(file.read_text(encoding="utf-8"))
         check_fits(config, dict[str, Any], "its content")
         check_format(file, config)
         for part in ("members", "problems", "phases"):
@@ -175,6 +175,8 @@ def _members(folder: Path, label: str) -> list[Member]:
         for each in config["members"]:
             for name, kind in {"name": str, "dataset": int, "seed": int, "algorithm": dict[str, Any]}.items():
                 check_fits(each[name], kind, f"a member's {name!r}")
+            if not each["name"].isprintable():
+                raise SappError(f"a member's name {shown(each['name'])} holds control characters")
             if not 0 <= each["dataset"] < len(known):
                 raise IndexError(f"dataset {each['dataset']}")
         check_fits(config.get("eval_seed"), int, "'eval_seed'")
@@ -199,7 +201,7 @@ def _members(folder: Path, label: str) -> list[Member]:
     for row in _rows(folder / "metrics.csv"):
         own = metrics.setdefault(MemberId.of(row), {})
         for name, value in row.items():
-            if value and "/" in name and np.isfinite(float(value)):
+            if value and "/" in name and measured(value) is not None:
                 own.setdefault(name, []).append((int(row["step"]) - before, float(value)))
     for event in map(Event.of, _rows(folder / "events.csv")):
         events.setdefault(event.member, []).append((event.step - before, event.kind))
@@ -221,11 +223,9 @@ def _members(folder: Path, label: str) -> list[Member]:
 
 def _returns(row: Mapping[str, str], path: Path) -> list[float]:
     """The episodes of a row of evaluations.csv."""
-    try:
-        found = [float(value) for value in row["returns"].split(";")]
-    except (KeyError, ValueError):
-        found = [math.nan]
-    if not np.isfinite(found).all():
+    texts = row.get("returns", "").split(";")
+    found = [value for text in texts if (value := measured(text)) is not None]
+    if len(found) < len(texts):
         raise SappError(f"{path}, step {row['step']}: 'returns' must be numbers joined by ;; restore the file")
     return found
 
@@ -236,19 +236,23 @@ def from_scores(path: Path) -> Experiment:
     ``returns`` are the episodes of an evaluation, joined by semicolons; they become normalised scores where the
     dataset's task has them. A column ``run`` separates what one method did in several runs.
     """
-    rows = _csv(path)
-    if missing := [name for name in SCORE_COLUMNS if not rows or name not in rows[0]]:
-        raise SappError(f"{path}: has no column {missing[0]!r}; a file of scores has {', '.join(SCORE_COLUMNS)}")
+    head, *lines = lines_of(path, read_text(path)) or [()]
+    if missing := [name for name in SCORE_COLUMNS if head.count(name) != 1 or not lines]:
+        names = ", ".join(SCORE_COLUMNS)
+        raise SappError(f"{path}: has no column {missing[0]!r}, or two; a file of scores has {names}")
     evaluations: dict[tuple[str, str, str, int], dict[int, list[float]]] = {}
-    for number, row in enumerate(rows, 2):
-        try:
-            key = row.get("run") or "", row["method"], row["dataset"], int(row["seed"])
-            returns = [float(value) for value in row["returns"].split(";")]
-            evaluations.setdefault(key, {})[int(row["step"])] = returns
-        except (TypeError, ValueError, AttributeError):
+    for number, line in enumerate(lines, 2):
+        row = dict(zip(head, line, strict=True))
+        seed, step = whole(row["seed"]), whole(row["step"])
+        returns = [value for text in row["returns"].split(";") if (value := measured(text)) is not None]
+        if seed is None or step is None or len(returns) <= row["returns"].count(";"):
             raise SappError(
-                f"{path}, line {number}: give whole numbers as seed and step and numbers joined by ; as returns"
-            ) from None
+                f"{path}, line {number}: give whole numbers as seed and step and finite ones joined by ; as returns"
+            )
+        played = evaluations.setdefault((row.get("run", ""), row["method"], row["dataset"], seed), {})
+        if step in played:
+            raise SappError(f"{path}, line {number}: step {step} of that member is there already; keep one of them")
+        played[step] = returns
     members = _score_members(evaluations, path)
     methods = tuple(dict.fromkeys(member.variant for member in members))
     focus = next((name for name in ("SA-CQL", *methods) if name in methods), "")
@@ -291,10 +295,3 @@ def _videos(folders: Iterable[Path]) -> list[Path]:
 
 def _rows(path: Path) -> list[dict[str, str]]:
     return tables.read(path) if path.is_file() else []
-
-
-def _csv(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    with open(path, encoding="utf-8", newline="") as handle:
-        return list(csv.DictReader(handle))

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import itertools
 import os
+import re
 import shutil
 import time
 from collections.abc import Collection, Iterator
@@ -33,11 +34,16 @@ def locked(folder: Path) -> contextlib.AbstractContextManager[None]:
 
     A folder with links in it is refused: what they lead to is not the run's to write.
     """
+    refuse_links(folder)
+    return locks.locked(folder / LOCK, f"{folder}: another process is training this run; wait for it or stop it")
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse to write to a folder with links in it; it may be one itself, where the user names it."""
     with contextlib.suppress(OSError):
         for each in folder.iterdir():
             if each.is_symlink():
                 raise SappError(f"{each}: is a link, and a run is written through none; put there what it leads to")
-    return locks.locked(folder / LOCK, f"{folder}: another process is training this run; wait for it or stop it")
 
 
 @contextlib.contextmanager
@@ -108,7 +114,7 @@ def checkpoint_files(folder: Path) -> dict[int, Path]:
         found = [each.name for each in place.iterdir()]
     except OSError as error:
         raise SappError(f"{place}: cannot list the checkpoints ({error.strerror}); make the folder readable") from None
-    files = sorted(place / name for name in found if name[:1].isdigit() and name.endswith(".safetensors"))
+    files = sorted(place / name for name in found if re.fullmatch(r"[0-9]{1,18}\.safetensors", name))
     return {int(file.stem): file for file in files}
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Any
 
-from sapp.core.errors import SappError, one_line
+from sapp.core.errors import SappError, one_line, printable
 from sapp.runs.learners import Learner
 from sapp.runs.logger import METRIC_COLUMNS
 from sapp.runs.members import MemberId
@@ -158,7 +158,7 @@ class Hooks:
                 self._warned.add(id(hook))
                 why = " ".join(str(error).split()) if isinstance(error, SappError) else one_line(error)
                 where = f"hook {type(hook).__name__} failed in {what}"
-                print(f"sapp: warning: {where}: {why}; training goes on", file=sys.stderr)
+                print(printable(f"sapp: warning: {where}: {why}; training goes on"), file=sys.stderr)
             return None
 
 

@@ -152,7 +152,9 @@ def settings() -> dict[str, str]:
 def stamps_of(content: Mapping[str, Any]) -> dict[str, str]:
     """The stamps in config.json."""
     stamps = content.get("versions", {})
-    if not isinstance(stamps, dict) or not all(isinstance(each, str) for each in stamps.values()):
+    if not isinstance(stamps, dict) or not all(
+        isinstance(each, str) and each.isprintable() for each in stamps.values()
+    ):
         raise SappError("versions in config.json are not names and texts; restore the file")
     return stamps
 

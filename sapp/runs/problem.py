@@ -15,6 +15,7 @@ from sapp.core.errors import SappError
 from sapp.core.spec import Spec
 from sapp.data.action_units import from_unit, to_unit
 from sapp.data.frames import FrameDataset
+from sapp.data.ledger import Ledger
 from sapp.data.normalised_scores import base_name, normalized_score, recorded_references
 
 if TYPE_CHECKING:
@@ -223,6 +224,8 @@ def problem(content: Any, where: str) -> Problem:
         raise SappError(f"{where}: 'observation_offset' and 'observation_scale' belong together")
     if found.mask_at is not None and not (found.discrete and 0 <= found.mask_at <= size - found.action_size):
         raise SappError(f"{where}: 'mask_at' is {found.mask_at}: no mask of the actions can begin there")
+    if found.ledger is not None:
+        Ledger.from_json(found.ledger)
     if found.reference_scores is not None and found.reference_scores[0] == found.reference_scores[1]:
         raise SappError(f"{where}: 'reference_scores' are equal")
     texts = (found.name, found.environment or "", found.physics or "", *(found.action_labels or ()))

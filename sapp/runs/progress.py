@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
+from sapp.core.errors import printable
+
 SUMMARY_LINES = 3
 """At most so many members are listed one by one after an evaluation."""
 
@@ -100,7 +102,7 @@ class Terminal:
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def evaluated(self, step: int, rows: Sequence[dict[str, Any]]) -> None:
         """Print scores (or returns), a line for each member, or for each algorithm and dataset of many members."""

@@ -15,7 +15,7 @@ import numpy as np
 from sapp.algorithms import Algorithm
 from sapp.algorithms.values import critic_values
 from sapp.core.backend_choice import unusable_backend
-from sapp.core.decode import check_fits
+from sapp.core.decode import check_fits, parse_json
 from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.files import write_text
 from sapp.networks import Policy
@@ -53,7 +53,7 @@ class Run:
                 raise SappError(f"{self.path}: no such run folder{did_you_mean(self.path.name, names)}")
             raise SappError(f"{self.path}: not a run folder (it has no {CONFIG}){_cut_off(self.path)}")
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = parse_json(file.read_text(encoding="utf-8"))
             check_fits(content, dict[str, Any], "its content")
             if content.get("kind") in ("online", "online dqn"):
                 raise SappError(f"{self.path}: an online run; continue it with 'sapp collect --resume {self.path}'")

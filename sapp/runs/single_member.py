@@ -13,7 +13,7 @@ import numpy as np
 
 from sapp.core.files import write_text
 from sapp.runs import metric_tables as tables
-from sapp.runs.folders import CHECKPOINTS, CONFIG, EVALUATIONS, EVENTS, METRICS, checkpoint_files
+from sapp.runs.folders import CHECKPOINTS, CONFIG, EVALUATIONS, EVENTS, METRICS, checkpoint_files, refuse_links
 from sapp.runs.learners import Learner
 from sapp.runs.members import MemberId
 from sapp.runs.run import Run, save_checkpoint
@@ -43,6 +43,8 @@ def write_member(source: Run, index: int, step: int, learners: Sequence[Learner]
     own = Learner(base, ratio, alive, stopped, np.asarray(found.updates), np.asarray(found.ratio_updates))  # type: ignore[arg-type]
     problem = replace(plan.problems[member.dataset], source=None)
     single = replace(plan, members=(replace(member, dataset=0),), problems=(problem,), keep=1)
+    for place in (folder.parent, folder):  # what lies in a run that somebody else sent may lead anywhere
+        refuse_links(place)
     (folder / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
     save_checkpoint(folder, step, [own])
     for other, file in checkpoint_files(folder).items():

@@ -15,7 +15,7 @@ import numpy as np
 from sapp.algorithms import Algorithm
 from sapp.algorithms import config as configuration
 from sapp.algorithms.registry import preset
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 from sapp.core.precision import resolved
 from sapp.data import Dataset, load
 from sapp.data.benchmark_names import ENVIRONMENTS, QUALITIES
@@ -115,7 +115,7 @@ def _compare(evaluator: Evaluator, problems: Sequence[Problem], datasets: Sequen
                 raise
             lines = [str(error)]
         for line in lines:
-            print(f"{dataset.name}: {line.removeprefix(f'{dataset.name}: ')}", file=sys.stderr)
+            print(printable(f"{dataset.name}: {line.removeprefix(f'{dataset.name}: ')}"), file=sys.stderr)
 
 
 def stem(plan: Plan) -> str:

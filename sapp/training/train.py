@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 from sapp.data import load, save_npz
 from sapp.data.frames import FrameDataset
 from sapp.data.loaders.frame_files import save_frames
@@ -166,7 +166,7 @@ def resume(
         run.restore()  # says if its checkpoint is damaged
         return run
     for line in check_settings(run.path, run.versions):
-        print(line, file=sys.stderr)
+        print(printable(line), file=sys.stderr)
     check_hooks(session.hooks, run.plan)
     with locked(run.path), opened(run, datasets, session) as loop:
         loop.go()

@@ -1,4 +1,4 @@
-"""The parts of the study of readings, each for one loan of a GPU; see studies/table1/part.py for the commands.
+"""The parts of the study of readings, each half an hour of one GPU; see studies/table1/part.py for the commands.
 
 python -m studies.readings.part list
 """

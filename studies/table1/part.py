@@ -1,4 +1,4 @@
-"""The parts of Table 1, each for one loan of a GPU.
+"""The parts of Table 1, each short enough for half an hour of one GPU.
 
     python -m studies.table1.part list                 # what they are, how long they take, what is done
     python -m studies.table1.part data 3               # make the datasets of part 3
@@ -14,9 +14,8 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 
-from sapp.experiments.table1 import grid
-
 from sapp.experiments.grid import scaled
+from sapp.experiments.paper_grids import table1
 from sapp.experiments.parts import Block, Costs, Part, Study, command
 
 METHODS = ("CQL", "SA-CQL", "matched")
@@ -69,7 +68,7 @@ def parts() -> tuple[Part, ...]:
     return (first, *turns, rest, *(Part((block,)) for block in shuffled[1:]))
 
 
-STUDY = Study(Path(__file__).parent, grid, scaled("paper", seeds=SEEDS), parts(), COSTS)
+STUDY = Study(Path(__file__).parent, table1, scaled("paper", seeds=SEEDS), parts(), COSTS)
 
 if __name__ == "__main__":
     command(STUDY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,6 +17,7 @@ import typer
 
 from sapp.cli.config_file import Configuration
 from sapp.cli.main import app, main
+from sapp.runs.run import Run
 
 
 def plan(folder: Path) -> dict[str, Any]:
@@ -95,11 +97,35 @@ def test_bad_files_are_refused_in_one_line(
     assert "none.toml: cannot be read" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["p\U0001f600.npz", "d\x7fel.npz", "q\"\\n.npz"])
+def test_any_name_can_be_saved_and_read(
+    tmp_path: Path, point_file: Path, tiny: list[str], name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data, file = tmp_path / name, tmp_path / "a\nsteps = 9\n#.toml"
+    shutil.copy(point_file, data)
+    call = ["train", "bc", str(data), *tiny[:4], "--steps", "2", "--eval-every", "0", "--quiet"]
+    assert main([*call, "--save-config", str(file), "--out", str(tmp_path / "a")]) == 0
+    assert tomllib.loads(file.read_text(encoding="utf-8"))["data"] == [str(data)]
+    assert main(["train", "--config", str(file), "--out", str(tmp_path / "b"), "--quiet"]) == 0
+    assert Run(tmp_path / "b").step == 2
+    capfd.readouterr()
+    assert main(["train", "bc", "l\udcff.npz", "--save-config", str(tmp_path / "c.toml")]) == 2
+    assert "no text of UTF-8" in capfd.readouterr().err
+
+
+def test_tables_within_tables_without_end_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "deep.toml").write_text(".".join("a" * 3000) + " = 1\n")
+    assert main(["train", "--config", str(tmp_path / "deep.toml")]) == 2
+    assert "not TOML" in capfd.readouterr().err
+
+
 def test_a_file_that_sapp_did_not_save_stays(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "notes.toml"
     file.write_text("mine = 1\n")
     assert main(["train", "cql", "x.npz", "--save-config", str(file)]) == 2
-    assert "is not a configuration that sapp saved" in capfd.readouterr().err
+    line = capfd.readouterr().err
+    assert "is not a configuration that sapp saved" in line
+    assert "--force" not in line  # which train has not
     assert file.read_text() == "mine = 1\n"
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,3 +100,11 @@ def test_the_page_of_the_command_names_every_command_and_option():
             missing += [(name, key, text) for text in wanted if text not in parts.get(name, "")]
     assert missing == []
     assert "`--config FILE.toml`" in page
+
+
+def test_a_setting_of_jax_that_there_is_not_is_one_line(point_file: Path) -> None:
+    changed = {**os.environ, "JAX_DEFAULT_PRNG_IMPL": "evil"}
+    command = [sys.executable, "-m", "sapp", "train", "bc", str(point_file), "--steps", "2"]
+    done = subprocess.run(command, env=changed, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "sapp: error: JAX_DEFAULT_PRNG_IMPL=evil: JAX has no such setting; unset it, or correct it\n"

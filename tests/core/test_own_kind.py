@@ -22,8 +22,12 @@ def test_export_replaces_no_other_file(trained: Path, tmp_path: Path, name: str,
     (run / "README.json").write_text("{}")
     before = {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()}
     assert main(["export", str(run), str(run / f"{name}.onnx"), "--samples", "10"]) == 2
-    assert "is not a policy's card" in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert ("is the run's own" if name == "config" else "is not a policy's card") in told
     assert {file.name: file.read_bytes() for file in run.iterdir() if file.is_file()} == before
+    if name == "config":
+        assert main(["export", str(run), str(run / "config.onnx"), "--samples", "10", "--force"]) == 2
+        assert (run / "config.json").read_bytes() == before["config.json"]
     for _ in range(2):  # its own files are replaced
         assert main(["export", str(run), str(tmp_path / "own.onnx"), "--samples", "10"]) == 0
     assert main(["export", str(run), str(run / "README.onnx"), "--samples", "10", "--force"]) == 0
@@ -42,6 +46,17 @@ def test_a_report_replaces_neither_its_store_nor_another_file(
     assert main(["report", str(trained), "--out", str(store)]) == 2
     assert "is not a report" in capfd.readouterr().err
     assert store.read_bytes() == before
+    run = shutil.copytree(trained, tmp_path / "run")
+    for part in ("config.json", "evaluations.csv"):
+        was = (run / part).read_bytes()
+        assert main(["report", str(run), "--out", str(run / part), "--force"]) == 2
+        assert "the report is made from it" in capfd.readouterr().err
+        assert (run / part).read_bytes() == was
+    times = tmp_path / "r-timings.csv"
+    times.write_text("job,variants,members,steps,seconds,device\n")
+    assert main(["report", str(store), "--out", str(times), "--force"]) == 2
+    assert times.read_text().startswith("job,")
+    assert main(["report", str(run), "--out", str(run / "report.html")]) == 0
     page.write_text("<!DOCTYPE html><title>mine</title>")
     assert main(["report", str(trained), "--out", str(page)]) == 2
     assert page.read_text().endswith("mine</title>")

@@ -100,6 +100,7 @@ def test_what_the_test_replaces_is_in_the_readme() -> None:
     assert [told for told in SMALLER if told not in TEXT] == []
 
 
+@pytest.mark.slow
 def test_its_commands_run(folder: Path) -> None:
     pytest.importorskip("onnxruntime")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{folder}:{os.environ['PATH']}"}

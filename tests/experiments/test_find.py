@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sapp.core.errors import SappError
-from sapp.experiments.find import EXPERIMENTS, find_experiment
-from sapp.experiments.grid import scaled
+from sapp.experiments.find import EXPERIMENTS, declared, find_experiment
+from sapp.experiments.grid import SCALES, scaled
 
 FILE = """
 from sapp.data import Dataset
@@ -43,3 +43,17 @@ def test_what_is_no_experiment_is_refused(tmp_path: Path, name: str, content: st
         (tmp_path / name).write_text(content)
     with pytest.raises(SappError, match=words):
         find_experiment(str(tmp_path / name) if name.endswith(".py") else name)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def grid(scale):\n    return 3\n", "grid(scale) returns int, not a sapp.experiments.grid.Grid"),
+        ("def grid():\n    return 3\n", "grid(scale) failed (TypeError"),
+    ],
+)
+def test_what_a_file_declares_must_be_a_grid(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(SappError) as caught:
+        declared(str(tmp_path / "mine.py"), SCALES["smoke"])
+    assert words in str(caught.value)

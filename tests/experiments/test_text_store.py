@@ -12,7 +12,7 @@ from tiny_experiment import tiny_grid
 from sapp.core.errors import SappError, TimeLimitReached
 from sapp.experiments import text_store
 from sapp.experiments.driver import run_experiment
-from sapp.experiments.store import Store
+from sapp.experiments.store import Results, Store
 from sapp.report.sources import read
 from sapp.runs.members import MemberId
 from sapp.runs.phases import Phase
@@ -100,8 +100,15 @@ def test_a_report_reads_the_text_as_it_reads_the_store(finished: Path) -> None:
     ("name", "old", "new", "words"),
     [
         ("evaluations.csv", "run,step,updates,returns", "run,step,returns,updates", "must have the columns run, step"),
-        ("evaluations.csv", ";", ";x", "must be numbers joined by ;"),
-        ("evaluations.csv", ";", ";inf;", "must be a finite number"),
+        ("evaluations.csv", ";", ";x", "must be finite numbers joined by ;"),
+        ("evaluations.csv", ";", ";inf;", "must be finite numbers joined by ;"),
+        ("evaluations.csv", ";", ";1_0;", "must be finite numbers joined by ;"),
+        ("evaluations.csv", ",10,", ",1_0,", "'step' is '1_0'"),
+        ("evaluations.csv", ",10,", ",9223372036854775808,", "must be a whole number"),
+        ("cells.csv", ",CQL,0,", ",CQL,00,", "'seed' is '00'"),
+        ("cells.csv", ",CQL,", ",C\x1bQL,", "holds control characters"),
+        ("timings.csv", "\n", "\nx,y,1,2,soon,cpu\n", "line 2: members, steps or seconds are no such number"),
+        ("timings.csv", "job,", "task,", "must have the columns job, variants"),
         ("cells.csv", ",CQL,0,", ",CQL,zero,", "'seed' is 'zero'"),
         ("metrics.csv", ",joint,", ",joint,x", "must be a finite number"),
         ("metrics.csv", "run,step,phase", "run,phase,step", "run, step, phase, and one for each metric"),
@@ -120,6 +127,82 @@ def test_damaged_text_is_refused_in_one_line(
     with pytest.raises(SappError, match=words) as caught:
         text_store.read(rows)
     assert "\n" not in str(caught.value)
+
+
+def test_two_lines_of_one_key_a_cut_off_end_and_a_missing_file_are_refused(finished: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows"
+    shutil.copytree(finished / "rows", rows)
+    file = rows / "evaluations.csv"
+    content = file.read_text()
+    file.write_text(content + content.splitlines(keepends=True)[-1].replace(";", ";0.5;", 1))
+    with pytest.raises(SappError, match="has two lines of"):
+        text_store.read(rows)
+    file.write_text(content[:-1])
+    with pytest.raises(SappError, match="its last line is cut off"):
+        text_store.read(rows)
+    file.unlink()
+    with pytest.raises(SappError, match=r"no evaluations\.csv"):
+        text_store.read(rows)
+
+
+def test_lines_of_a_run_that_is_not_there_are_refused(finished: Path, tmp_path: Path) -> None:
+    for name in ("metrics", "events", "cells"):
+        rows = tmp_path / name
+        shutil.copytree(finished / "rows", rows)
+        file = rows / f"{name}.csv"
+        empty = "," * (file.read_text().splitlines()[0].count(",") - 2)
+        line = {"metrics": f"none,1,joint{empty}", "events": "none,0,1,diverged"}.get(name, "e,s,point-6,0,CQL,9,none")
+        file.write_text(f"{file.read_text()}{line}\n")
+        with pytest.raises(SappError, match=rf"{name}\.csv: run 'none' is not in runs\.csv"):
+            text_store.read(rows)
+
+
+def test_a_run_that_the_text_holds_keeps_its_lines_whatever_another_store_says(finished: Path, tmp_path: Path) -> None:
+    """Of two machines, say, whose bits differ: never half of one and half of the other."""
+    rows, other = tmp_path / "rows", tmp_path / "other.sqlite"
+    shutil.copytree(finished / "rows", rows)
+    results = text_store.read(rows)
+    run = results.rows["runs"][0][0]
+    changed = [(*row[:1], row[1] + 5, *row[2:]) for row in results.rows["evaluations"] if row[0] == run]
+    with Store(other, create=True) as store:
+        store.add(Results({**results.rows, "evaluations": changed}))
+        text_store.write(store, rows)
+    for name in ("evaluations.csv", "metrics.csv", "runs.csv"):
+        assert (rows / name).read_bytes() == (finished / "rows" / name).read_bytes()
+    assert {row[0] for row in results.without({run}).rows["evaluations"]} == {
+        row[0] for row in results.rows["runs"] if row[0] != run
+    }
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "timings.csv", "rows"])
+def test_a_place_that_is_somebody_elses_is_refused_before_anything_is_trained(tmp_path: Path, name: str) -> None:
+    rows, said = tmp_path / "rows", []
+    if name == "rows":
+        rows.write_text("mine\n")
+    else:
+        rows.mkdir()
+        (rows / name).write_text("mine\n")
+    with pytest.raises(SappError, match="rows"):
+        run_experiment(tiny_grid(), tmp_path / "out", progress=False, say=said.append, rows=rows)
+    assert said == []
+    assert not (tmp_path / "out").exists()
+    assert (rows if name == "rows" else rows / name).read_text() == "mine\n"
+
+
+def test_timings_that_are_none_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "results-timings.csv").write_text("mine\n")
+    said: list[str] = []
+    with pytest.raises(SappError, match="must have the columns job, variants"):
+        run_experiment(tiny_grid(), tmp_path / "out", progress=False, say=said.append)
+    assert said == []
+
+
+def test_more_returns_than_pythons_csv_reads_by_itself(tmp_path: Path) -> None:
+    file = tmp_path / "s.csv"
+    file.write_text(f"method,dataset,seed,step,returns\nours,d,0,1,{';'.join(['1.5'] * 50_000)}\n")
+    (experiment,) = read([file])
+    assert len(experiment.members[0].evaluations[1]) == 50_000
 
 
 def test_a_value_that_was_not_finite_is_told_from_one_that_was_not_logged(finished: Path, tmp_path: Path) -> None:

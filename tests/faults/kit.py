@@ -47,6 +47,15 @@ with Store("results.sqlite", create=True) as store:
             "metrics": [(run, step, "train", text({"loss/td": 0.5})) for step in (10, 20)],
         }))
 """
+MAKE_ROWS = """
+from sapp.experiments import text_store, timings
+from sapp.experiments.store import Store
+
+with Store("results.sqlite") as store:
+    if not store.timings_path.exists():
+        timings.add(store.timings_path, [("job", "CQL", 2, 10, 1.5, "cpu")])
+    text_store.write(store, "rows")
+"""
 MAKE_POLICIES = """
 import json
 import os

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from forked import Command, Forked
-from kit import DQN, MAKE_STORE, SHORT, TINY, piece
+from kit import DQN, MAKE_ROWS, MAKE_STORE, SHORT, TINY, piece
 
 TRAIN = ["train", "bc", "point.npz", *TINY, *SHORT, "--out", "run"]
 SAC = ["collect", "point", "--steps", "96", "--random-steps", "32", "--rows", "4", "--chunk", "16", "--snapshots", "2",
@@ -110,6 +110,7 @@ SCENARIOS: dict[str, Scenario] = {
         ["run", "point.npz"], trains=True, ends=3,
     ),
     "store": Scenario(MAKE_STORE, pure=False),
+    "results as text": Scenario(MAKE_ROWS, ["results.sqlite"], pure=False),
     "experiment": Scenario(["experiment", "grid.py", "--out", "experiment", "--quiet"],
                            prepare=lambda folder: (folder / "grid.py").write_text(GRID), trains=True, pure=False),
     "theory audit": Scenario(["theory", "audit", "--mdps", "1", "--plot", "a.png"]),

@@ -113,6 +113,10 @@ def test_numbers_of_64_bits_are_refused_at_once(forked: Forked, place: Path, wor
         ("train bc point.npz --stream", "stream leaves frames on the host"),
         ("theory audit --replay x --mdps 3", "--mdps is for the whole audit"),
         ("demo --steps 0", "greater than or equal to 3"),
+        ("experiment random-ratio --time-limit nan", "give seconds above 0"),
+        ("experiment random-ratio --methods ,", "--methods ',': name some"),
+        ("experiment random-ratio --store run", "run: is a folder"),
+        ("experiment random-ratio --rows point.npz", "name another for --rows"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(forked: Forked, place: Path, words: str, says: str) -> None:
@@ -194,6 +198,50 @@ def test_names_of_environments_in_files_import_nothing(forked: Forked, place: Pa
     typed = ["evaluate", "run", "--environment", "evil:Env-v0"]  # what the user types is the user's
     assert forked.run(place, typed, before=here).code == 2
     assert (place / "ran").exists()
+
+
+ESCAPES = "\x1b]0;gone\x07\u202e\x9b2J"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "data show X/point.npz", "data check X/point.npz", "data check X/point.npz --json",
+        "data convert X/point.npz X/copy.npz", "data show point.npz --plot X/f.png", "evaluate X/run --episodes 1",
+        "report X/run --out X/r.html", "resume X/run", "export X/run X/p.onnx --samples 5",
+        "collect point --policy uniform --steps 50 --quiet --out X/given", "train X point.npz", "algorithms X",
+        "train cql point.npz --weights X", "experiment random-ratio --methods X", "experiment X.py",
+        "evaluate run --member X", "report X.csv", "train bc point.npz --log-to X",
+    ],
+)  # fmt: skip
+def test_names_are_shown_without_control_characters(forked: Forked, place: Path, words: str) -> None:
+    folder = place / ESCAPES
+    folder.mkdir()
+    shutil.copy(place / "point.npz", folder)
+    shutil.copytree(place / "run", folder / "run")
+    done = forked.run(place, [word.replace("X", ESCAPES) for word in words.split()])
+    assert done.code in (0, 2), done.err
+    told = done.out[0] + done.err[0]
+    assert told
+    assert not set(told) & {"\x1b", "\x07", "\u202e", "\x9b"}, repr(told)
+
+
+def test_columns_labels_and_settings_of_files_are_shown_without_control_characters(
+    forked: Forked, place: Path
+) -> None:
+    rows = [f"{i},{'up' if i % 2 else ESCAPES},1,{int(i % 10 == 9)},{i // 10},0" for i in range(100)]
+    head = f"observation_0,action,reward,terminal,episode,{ESCAPES}"
+    (place / "log.csv").write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
+    train = ["train", "discrete-cql", "log.csv", "--hidden", "8", "--batch-size", "8", "--steps", "4",
+             "--eval-every", "0", "--out", "new"]  # fmt: skip
+    for command in (["data", "show", "log.csv"], ["data", "check", "log.csv"], train, ["export", "new", "n.onnx"]):
+        done = forked.run(place, command)
+        assert done.code == 0, (command, done.err)
+        assert not set(done.out[0] + done.err[0]) & {"\x1b", "\x07", "\u202e", "\x9b"}, command
+    config = place / "run" / "config.json"
+    config.write_text(config.read_text().replace('"jax": "', '"jax": "\\u001b'))
+    max((place / "run" / "checkpoints").iterdir()).unlink()
+    assert "not names and texts" in refused(forked, place, ["resume", "run", "--quiet"])
 
 
 def test_an_export_of_a_damaged_run_leaves_nothing(forked: Forked, place: Path) -> None:

@@ -24,7 +24,7 @@ from scenarios import SCENARIOS, Scenario, laid_out
 
 MANY = int(os.environ.get("SAPP_FAULTS", "0"))
 """Cases per command."""
-QUICK = ("store", "data convert", "collect --policy", "collect --minari", "data make")
+QUICK = ("store", "results as text", "data convert", "collect --policy", "collect --minari", "data make")
 ERRORS = {
     "open": errno.EACCES, "read": errno.EACCES, "list": errno.EACCES, "write": errno.ENOSPC, "sync": errno.EIO,
     "rename": errno.EIO, "mkdir": errno.ENOSPC, "remove": errno.EACCES,

@@ -40,6 +40,29 @@ def _links(name: str, target: str) -> Callable[[Path], list[str]]:
     return make
 
 
+def _nested(name: str, target: str) -> Callable[[Path], list[str]]:
+    """A link in a folder within the run, where a hook or a video would be written."""
+
+    def make(place: Path) -> list[str]:
+        own = place / "run" / name
+        own.parent.mkdir(exist_ok=True)
+        own.symlink_to(place.parent / "outside" / target)
+        return ["evaluate", "run", "--episodes", "1", "--video"]
+
+    return make
+
+
+def _text_rows(place: Path) -> list[str]:
+    (place / "rows").mkdir()
+    (place / "rows" / "writing.json").write_text(json.dumps({"../outside/secret.txt": "x"}))
+    return ["report", "rows"]
+
+
+def _scores(place: Path) -> list[str]:
+    (place / "s.csv").write_text("method,dataset,seed,step,returns\nours\x1b]0;gone\x07,d,0,1,2\n")
+    return ["report", "s.csv"]
+
+
 def _config(old: str, new: str) -> Callable[[Path], list[str]]:
     def make(place: Path) -> list[str]:
         file = place / "run" / "config.json"
@@ -155,6 +178,9 @@ HOSTILE: dict[str, Callable[[Path], list[str]]] = {
     "run with a linked lock": _links(".lock", "secret.txt"),
     "run with a linked folder": _links("data", "folder"),
     "run with a linked table": _links("metrics.csv", "secret.txt"),
+    "run with a linked folder of videos": _nested("videos", "folder"),
+    "results as text that name other files": _text_rows,
+    "scores that steer the terminal": _scores,
     "run that names a module": _config('"environment": "point"', '"environment": "evil:Env-v0"'),
     "run that names a class": _config('"class": "BC"', '"class": "evil.BC"'),
     "run of huge layers": _config('"hidden": [8]', '"hidden": [4000000000, 4000000000]'),

@@ -224,7 +224,8 @@ def _converted(folder: Path, line: list[str]) -> str:
         if not np.array_equal(ours[name], theirs[name]):
             return f"{name} has changed: {line}"
     name = _given(line, "--name")
-    return f"is called {ours['name']}: {line}" if name and str(ours["name"]) != name else ""
+    called = json.loads(str(ours["sapp_dataset"]))["name"]
+    return f"is called {called}: {line}" if name and name.isprintable() and called != name else ""
 
 
 def _collected(folder: Path, line: list[str], command: str) -> str:

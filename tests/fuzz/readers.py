@@ -153,3 +153,42 @@ def policy_mode(arrays: Columns, observation: np.ndarray) -> np.ndarray:
 def json_of(file: Path) -> Any:
     """A file's JSON."""
     return json.loads(file.read_text(encoding="utf-8"))
+
+
+def lines(file: Path) -> list[dict[str, str]]:
+    """Lines of a CSV file that are not blank, by the names of its columns."""
+    with file.open(newline="", encoding="utf-8-sig") as text:
+        head, *rows = [row for row in csv.reader(text) if row]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+def scores(file: Path) -> list[tuple[str, int, int, list[float]]]:
+    """Dataset, seed, step and returns of every line of a file of scores."""
+    return [
+        (row["dataset"], int(row["seed"]), int(row["step"]), [float(value) for value in row["returns"].split(";")])
+        for row in lines(file)
+    ]
+
+
+WHOLE = ("position", "seed", "transitions", "episodes", "step", "episode", "updates", "number")
+
+
+def text_store_rows(folder: Path, table: str) -> list[tuple[Any, ...]]:
+    """Rows of a table of a results store that is a folder of CSV files (or of one that lists them all)."""
+    whole = folder / "writing.json"
+    if whole.is_file():
+        text = json.loads(whole.read_text(encoding="utf-8"))[f"{table}.csv"]
+        found = list(csv.DictReader(text.splitlines()))
+    else:
+        found = lines(folder / f"{table}.csv")
+    rows: list[tuple[Any, ...]] = []
+    for line in found:
+        values = {name: int(text) if name in WHOLE else text for name, text in line.items()}
+        if table == "runs":
+            values |= {name: "" for name in ("environment", "physics") if line[name] == "None"}
+        if table == "evaluations":
+            rows += [(values["run"], values["step"], episode, values["updates"], float(text))
+                     for episode, text in enumerate(line["returns"].split(";"))]  # fmt: skip
+        else:
+            rows.append(tuple(values.values()))
+    return rows

@@ -24,8 +24,10 @@ from mutators import Rng
 
 from sapp.core.errors import SappError
 from sapp.data import load
+from sapp.experiments import text_store, timings
 from sapp.experiments.store import Results, Store, text
 from sapp.report import report
+from sapp.report import sources as report_sources
 from sapp.runs import checkpoint as checkpoint_module
 from sapp.runs import metric_tables
 from sapp.runs.run import Run
@@ -205,6 +207,86 @@ def stored(store: Path) -> Damage:
     return damage
 
 
+TIMINGS = "job,variants,members,steps,seconds,device\na,CQL; SA-CQL,4,100,1.5,cpu\nb,CQL,2,10,0.25,cpu\n"
+
+
+def timed(store: Path) -> Damage:
+    """A store whose file of timings is damaged."""
+
+    def damage(folder: Path, rng: Rng) -> Judged:
+        own = Path(shutil.copy(store, folder / "r.sqlite"))
+        file = folder / "r-timings.csv"
+        file.write_bytes(mutators.damaged_text(TIMINGS, rng))
+
+        def judge(_: Any) -> str:
+            same = timings.read(file) == [tuple(row.values()) for row in readers.lines(file)]
+            return "" if same else "other timings than lines"
+
+        return lambda: report([own], folder / "r.html"), judge
+
+    return damage
+
+
+def as_text(store: Path) -> Damage:
+    """A store as a folder of CSV files."""
+
+    def damage(folder: Path, rng: Rng) -> Judged:
+        rows = folder / "rows"
+        own = Path(shutil.copy(store, folder / "r.sqlite"))
+        (folder / "r-timings.csv").write_text(TIMINGS)
+        with Store(own) as whole:
+            text_store.write(whole, rows)
+        file = rows / f"{list(text_store.COLUMNS)[int(rng.integers(len(text_store.COLUMNS)))]}.csv"
+        what = rng.random()
+        if what < 0.1:
+            texts = {each.name: each.read_text() for each in sorted(rows.glob("*.csv"))}
+            (rows / text_store.JOURNAL).write_text(json.dumps(mutators.damaged_json(texts, rng)))
+        elif what < 0.15:
+            file.unlink()
+        else:
+            file.write_bytes(mutators.damaged_text(file.read_text(), rng))
+
+        def read() -> Any:
+            found = text_store.read(rows)
+            with Store(folder / "again.sqlite", create=True) as again:
+                again.add(found)
+            report([rows], folder / "r.html")
+            return found
+
+        def judge(found: Results) -> str:
+            for name in ("experiments", "cells", "runs", "evaluations", "metrics", "events"):
+                lines = readers.text_store_rows(rows, name)
+                ours = [tuple("" if value is None else value for value in row) for row in found.rows[name]]
+                ours = [row[:-1] for row in ours] if name == "evaluations" else ours  # scores are computed
+                if sorted(map(repr, ours)) != sorted(map(repr, lines)):
+                    return f"other rows in {name}"
+            return ""
+
+        return read, judge
+
+    return damage
+
+
+def scored(folder: Path, rng: Rng) -> Judged:
+    """A file of scores of whoever wrote it."""
+    file = folder / "scores.csv"
+    lines = [f"r{run},{method},d-{data},{seed},{step},{step + seed}.5;{run}" for run in range(2) for method in "ab"
+             for data in range(2) for seed in range(2) for step in (5, 10)]  # fmt: skip
+    file.write_bytes(mutators.damaged_text("\n".join(["run,method,dataset,seed,step,returns", *lines]) + "\n", rng))
+
+    def read() -> Any:
+        report([file], folder / "r.html")
+        return report_sources.read([file])
+
+    def judge(found: Any) -> str:
+        ours = sorted((member.dataset, member.seed, step, list(played.values())) for each in found
+                      for member in each.members for step, played in member.evaluations.items())  # fmt: skip
+        theirs = sorted(readers.scores(file))
+        return "" if ours == theirs else "other scores than lines"
+
+    return read, judge
+
+
 def npz(folder: Path, rng: Rng) -> Judged:
     file = folder / "log.npz"
     np.savez(file, **mutators.damaged_arrays(arrays(), rng))
@@ -288,6 +370,9 @@ FORMATS: dict[str, tuple[str, Callable[..., object]]] = {
     "tables resumed": ("run", resumed_tables),
     "checkpoints": ("run", checkpoint),
     "stores": ("store", stored),
+    "timings": ("store", timed),
+    "results as text": ("store", as_text),
+    "scores": ("", scored),
     "npz": ("", npz),
     "hdf5": ("", hdf5),
     "csv": ("", text_table),

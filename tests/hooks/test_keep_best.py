@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hooked import Train
@@ -26,3 +28,16 @@ def test_each_member_has_its_own_best(train: Train) -> None:
         actor = run.actors_at(kept.step)[1][index]
         units = run.plan.problems[0].to_units(np.asarray(actor(seen).mode()))
         assert kept.predict(seen) == pytest.approx(units, rel=1e-5)
+
+
+def test_the_best_is_not_kept_through_a_link(train: Train, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A folder that a stranger sent: nothing is written, and nothing deleted, where it leads."""
+    run, outside = train("run", steps=20), tmp_path / "outside"
+    (outside / "checkpoints").mkdir(parents=True)
+    (outside / "checkpoints" / "0000000007.safetensors").write_text("mine")
+    max(run.checkpoints.values()).unlink()
+    (run.path / "best").mkdir()
+    (run.path / "best" / "checkpoints").symlink_to(outside / "checkpoints")
+    sapp.resume(run.path, progress=False, hooks=[KeepBest()])
+    assert "best/checkpoints: is a link" in capfd.readouterr().err
+    assert [file.read_text() for file in (outside / "checkpoints").iterdir()] == ["mine"]

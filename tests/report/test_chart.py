@@ -56,3 +56,11 @@ def test_numbers_on_axes_are_short(value: float, text: str) -> None:
 def test_ticks_are_round_and_inside() -> None:
     assert ticks(0.0, 100.0) == [0, 20, 40, 60, 80, 100]
     assert ticks(3.0, 3.0) == [3.0]
+
+
+@pytest.mark.parametrize("value", [1e17, -3e38, 1e100])
+def test_one_value_of_any_size_has_a_place(value: float) -> None:
+    """A critic that diverged, say, in a single row."""
+    line = Curve("CQL", np.array([10.0]), np.array([value]), np.array([np.nan]), np.array([np.nan]))
+    (height,) = heights(svg(Chart("T", "x", "y", [line], ["CQL"]), "a"))
+    assert 0 < height < 400

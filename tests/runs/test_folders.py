@@ -90,3 +90,11 @@ def test_default_folders_of_one_second_differ(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(time, "strftime", lambda _: "20260101-120000")
     names = [str(folders.new_folder("cql-point")) for _ in range(3)]
     assert names == [f"runs/cql-point-20260101-120000{end}" for end in ("", "-2", "-3")]
+
+
+@pytest.mark.parametrize("name", ["²0.safetensors", "٣.safetensors", "7", "7.safetensors.bak", "x7.safetensors"])
+def test_what_is_not_named_as_a_checkpoint_is_none(tmp_path: Path, name: str) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    for each in (name, "0000000010.safetensors"):
+        (tmp_path / "checkpoints" / each).touch()
+    assert list(folders.checkpoint_files(tmp_path)) == [10]

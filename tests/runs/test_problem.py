@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ import pytest
 from sapp.core.errors import SappError
 from sapp.evaluation.online_evaluation import _act
 from sapp.runs.problem import Problem
+from sapp.runs.problem import problem as decoded
 
 LOW, HIGH, OFFSET, SCALE = [-2.0, 0.0], [2.0, 10.0], [1.0, 200.0], [2.0, 50.0]
 
@@ -63,3 +66,17 @@ def test_returns_are_scored_by_the_datas_own_references() -> None:
     found = problem(reference_scores=[10.0, 30.0]).scores(np.array([10.0, 20.0, 40.0]))
     np.testing.assert_allclose(found, [0, 50, 150])
     assert problem().scores(np.array([1.0])) is None
+
+
+@pytest.mark.parametrize(
+    ("ledger", "words"),
+    [
+        ({"a": 1}, "has 'a'"),
+        ({"rows": 1, "columns": [], "entries": [{"kind": "eaten", "what": "x"}]}, "is 'eaten'"),
+        ({"rows": 1, "columns": [{"name": "x"}], "entries": []}, "lacks 'use'"),
+        ({"rows": "1", "columns": [], "entries": []}, "'rows' is '1'; it must be a whole number"),
+    ],
+)
+def test_a_ledger_that_is_none_is_refused(ledger: dict[str, object], words: str) -> None:
+    with pytest.raises(SappError, match=words):
+        decoded({**asdict(problem()), "ledger": ledger}, "dataset 0")

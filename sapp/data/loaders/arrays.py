@@ -114,9 +114,9 @@ def load_npz(
     return replace(data, **units) if units else data
 
 
-def check_target(path: Path, force: bool = False) -> None:
+def check_target(path: Path, force: bool = False, *, forcible: bool = True) -> None:
     """Refuse to write a dataset over a file that ``save_npz`` did not write, such as the logs themselves."""
-    check_replaceable(path, _is_ours, "a dataset that sapp wrote", force)
+    check_replaceable(path, _is_ours, "a dataset that sapp wrote", force, forcible)
 
 
 def _is_ours(content: bytes) -> bool:
