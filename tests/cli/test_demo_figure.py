@@ -22,6 +22,6 @@ def test_it_is_drawn_from_regrets_of_any_worlds(tmp_path: Path) -> None:
     path = draw(make_world(CASES[UNEVEN], 0), exact, learned, tmp_path / "demo.png")
     assert is_figure(path.read_bytes())
     pixels = pytest.importorskip("matplotlib.image").imread(path)
-    assert pixels.shape[:2] == (660, 1950)  # 13 by 4.4 inches
+    assert pixels.shape[:2] == (735, 2010)  # 13.4 by 4.9 inches
     assert matplotlib.get_backend()  # nothing global was changed by it
     assert len({tuple(colour) for colour in np.round(pixels[::20, ::20, :3].reshape(-1, 3), 2)}) > 5
