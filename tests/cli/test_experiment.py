@@ -28,7 +28,7 @@ def test_the_help_names_every_experiment(capsys: pytest.CaptureFixture[str]) -> 
         (["table1", "--scale", "large"], "scale 'large' is unknown"),
         (["table1", "--seeds", "x"], "--seeds 'x': give a count"),
         (["table1", "--seeds", "0"], "--seeds '0': give a count"),
-        (["table1", "--steps", "0"], "--steps '0'"),
+        (["table1", "--steps", "0"], "steps is 0"),
         (["table1", "--methods", "CQLL"], "no method 'CQLL' (did you mean 'CQL'?)"),
         (["table1", "--datasets", "moon"], "no dataset 'moon'"),
         (["table1", "--precision", "int4"], "precision 'int4'"),

@@ -189,6 +189,12 @@ def text_store_rows(folder: Path, table: str) -> list[tuple[Any, ...]]:
         if table == "evaluations":
             rows += [(values["run"], values["step"], episode, values["updates"], float(text))
                      for episode, text in enumerate(line["returns"].split(";"))]  # fmt: skip
+        elif table == "metrics":
+            key, metrics = ("run", "step", "phase"), {}
+            for name in sorted(set(line) - set(key)):
+                if line[name]:
+                    metrics[name] = None if line[name] == "null" else float(line[name])
+            rows.append((*(values[name] for name in key), metrics))
         else:
             rows.append(tuple(values.values()))
     return rows
