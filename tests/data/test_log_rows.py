@@ -142,3 +142,17 @@ def test_densities_become_an_extra() -> None:
     log.repair()
     assert log.extras["log_prob"].tolist() == [-0.5, -1.5]
     assert "log_prob" not in log.arrays
+
+
+def test_what_stays_beside_the_rows_moves_with_them() -> None:
+    log = rows([0, 1, 0, 1], [0, 0, 1, 1], reward=[1.0, 1.0, 3.0, 3.0])
+    log.time, log.holes[1] = np.arange(4) * 10, True
+    log.take(np.array([3, 1, 0, 2]))
+    assert log.row.tolist() == log.extras["number"].tolist() == [3, 1, 0, 2]
+    assert log.time.tolist() == [30, 10, 0, 20]
+    assert log.holes.tolist() == [False, True, False, False]
+    log.drop(np.array([True, False, False, True]), "two rows", asked=True)
+    assert log.row.tolist() == [1, 0]
+    assert log.holes.tolist() == [True, False]
+    (entry,) = log.ledger.entries
+    assert (entry.what, entry.rows, entry.episodes, entry.reward) == ("two rows", 2, 1, 0.75)
