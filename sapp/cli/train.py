@@ -105,19 +105,23 @@ def _completions(context: typer.Context, incomplete: str) -> list[str]:
     return [name for name in (*ABOUT, *PAPER) if name.startswith(incomplete)]
 
 
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ALGORITHM DATA...", show_default=False, autocompletion=_completions),
+]
+Steps = Annotated[
+    int,
+    typer.Option(
+        "--steps", parser=_steps, metavar="<int>", help="Gradient steps of the last phase, such as 200_000 or 1e5."
+    ),
+]
+
+
 def train(
     context: typer.Context,
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="ALGORITHM DATA...", show_default=False, autocompletion=_completions),
-    ] = None,
+    words: Words = None,
     seeds: Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")] = "1",
-    steps: Annotated[
-        int,
-        typer.Option(
-            "--steps", parser=_steps, metavar="<int>", help="Gradient steps of the last phase, such as 200_000 or 1e5."
-        ),
-    ] = 1_000_000,
+    steps: Steps = 1_000_000,
     weights: Annotated[
         str | None, typer.Option("--weights", help="How pessimism is spread over states; several joined by commas.")
     ] = None,
@@ -155,10 +159,7 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """``sapp.train(algorithms, data, ...)``."""
-    positional, changes = split_options(words or [])
-    if len(positional) < 2:
-        raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium-v2")
-    _check_order(positional)
+    positional, changes = _named(words or [])
     own = dict(changes)
     if precision is not None:
         changes["precision"] = precision
@@ -296,12 +297,16 @@ def _check_out(out: Path | None) -> None:
     check_place(out)
 
 
-def _check_order(positional: Sequence[str]) -> None:
-    """Say so where data come before the algorithm."""
+def _named(words: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The algorithms and the data, and hyper-parameters by name; refused where one is missing or data come first."""
+    positional, changes = split_options(words)
+    if len(positional) < 2:
+        raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium-v2")
     first, second = positional[0], positional[1]
     names = {*ABOUT, *PAPER}
     if first not in names and Path(first).exists() and set(_split(second)) <= names:
         raise SappError(f"the algorithm comes before the data: sapp train {second} {first}")
+    return positional, changes
 
 
 def _split(text: str) -> list[str]:

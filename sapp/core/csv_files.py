@@ -70,7 +70,7 @@ def write_table(path: Path, columns: Sequence[str], lines: Sequence[Line]) -> No
 
 def whole(text: str) -> int | None:
     """A whole number of 64 bits as it is written here, so that equal numbers are equal texts; else None."""
-    if re.fullmatch("-?(0|[1-9][0-9]{0,18})", text) is None or not -(2**63) < int(text) < 2**63:
+    if re.fullmatch("0|-?[1-9][0-9]{0,18}", text) is None or not -(2**63) < int(text) < 2**63:
         return None
     return int(text)
 

@@ -18,7 +18,7 @@ from sapp.data.action_masks import check_mask
 from sapp.data.action_units import to_unit
 from sapp.data.episodes import Episodes, read_only
 from sapp.data.ledger import Ledger
-from sapp.data.steps import LAST_STEP, Steps
+from sapp.data.steps import Steps, check_last_step
 
 ARRAYS = ("observation", "action", "reward", "next_observation", "terminal", "timeout")
 """The six per-transition arrays of every dataset, in the order the constructor takes them."""
@@ -166,22 +166,15 @@ class Dataset(Episodes):
         The others are those of ``Dataset``.
         """
         where = source or name
-        if last_step not in (None, *LAST_STEP):
-            raise SappError(f"{where}: last_step is {last_step!r}; use one of {', '.join(LAST_STEP)}")
+        check_last_step(last_step, where)
         given = {
             "observation": observation, "action": action, "reward": reward, "terminal": terminal,
             "next_observation": next_observation, "timeout": timeout,
         }  # fmt: skip
         found = checks.checked(given, extras or {}, num_actions, action_labels, action_low, action_high, where)
         notes = dict(provenance or {})
-        if ledger is None:
-            rows = len(found.arrays["reward"])
-            ledger = Ledger.from_json(notes["ledger"]) if "ledger" in notes else Ledger(rows)
-        steps = Steps(found.arrays, {key: np.asarray(value) for key, value in (extras or {}).items()}, where, ledger)
-        if episode is not None:
-            steps.episode = steps.per_row("episode", episode)
-        if holes is not None:
-            steps.holes = steps.per_row("holes", holes)
+        ledger = ledger if ledger is not None else _ledger_of(notes, len(found.arrays["reward"]))
+        steps = Steps.of(found.arrays, extras or {}, where, ledger, episode, holes)
         steps.find_timeouts(max_episode_steps, old_done, tolerance)
         if action_mask is not None:
             mask_at = steps.append_mask(action_mask, next_action_mask, found.num_actions)
@@ -341,6 +334,11 @@ class Dataset(Episodes):
             },
             extras={key: value[rows] for key, value in self.extras.items()},
         )
+
+
+def _ledger_of(notes: Mapping[str, Any], rows: int) -> Ledger:
+    """The account that a provenance holds; an empty one where it holds none."""
+    return Ledger.from_json(notes["ledger"]) if "ledger" in notes else Ledger(rows)
 
 
 def concatenate(datasets: Sequence[Dataset], name: str | None = None) -> Dataset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,17 @@ from sapp.data.ledger import Kind, Ledger, refuse_loss, reward_share
 
 LAST_STEP = ("drop", "end")
 """What may become of the last row of an episode that stops unfinished, where the state after it is not recorded."""
+
+
+def check_last_step(last_step: str | None, where: str) -> None:
+    """Refuse what is no choice of what becomes of last rows.
+
+    Args:
+        last_step: one of ``LAST_STEP``, or None where nothing was chosen.
+        where: what the message calls the data.
+    """
+    if last_step not in (None, *LAST_STEP):
+        raise SappError(f"{where}: last_step is {last_step!r}; use one of {', '.join(LAST_STEP)}")
 
 
 @dataclass
@@ -34,6 +46,28 @@ class Steps:
     """An id per row, where episodes have one."""
     holes: np.ndarray | None = None
     """Rows after which steps are missing from the log."""
+
+    @classmethod
+    def of(
+        cls, arrays: dict[str, np.ndarray], extras: Mapping[str, ArrayLike], where: str, ledger: Ledger,
+        episode: ArrayLike | None, holes: ArrayLike | None,
+    ) -> Steps:  # fmt: skip
+        """Steps with what is known of each row, checked.
+
+        Args:
+            arrays: checked, by name.
+            extras: further arrays.
+            where: what error messages call them.
+            ledger: takes down what is done.
+            episode: [N] ids, where there are some.
+            holes: [N], after which rows steps are missing, where that is known.
+        """
+        steps = cls(arrays, {key: np.asarray(value) for key, value in extras.items()}, where, ledger)
+        if episode is not None:
+            steps.episode = steps.per_row("episode", episode)
+        if holes is not None:
+            steps.holes = steps.per_row("holes", holes)
+        return steps
 
     def per_row(self, key: str, values: ArrayLike) -> np.ndarray:
         """Values [N], one per row, checked.

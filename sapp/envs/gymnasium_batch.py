@@ -123,9 +123,9 @@ class GymnasiumBatch:
         flat = spaces.flatten_space(self._space)
         if not isinstance(flat, spaces.Box):
             return None
-        low, high = np.asarray(flat.low, np.float64).reshape(-1), np.asarray(flat.high, np.float64).reshape(-1)
-        masks = self.num_actions if self._appends_mask and self.num_actions else 0
-        return np.append(low, np.zeros(masks)), np.append(high, np.ones(masks))
+        low, high = (np.asarray(bound, np.float64).reshape(-1) for bound in (flat.low, flat.high))
+        mask = self.observation_size - len(low)  # values of an appended mask are 0 or 1
+        return np.append(low, np.zeros(mask)), np.append(high, np.ones(mask))
 
     def reset(self, count: int, seed: int, episode: IntArray | None = None) -> Array:
         """Starts `count` rows; see `BatchEnvironment.reset`."""

@@ -1,204 +1,84 @@
-"""Episodes that no id tells apart: several act by turns, a counter starts again, a column has an unknown name."""
+"""What tells streams of rows apart, array by array: who acts by turns, counters, ids, next observations."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet
 import pytest
 
-from sapp.core.errors import SappError
-from sapp.data import Ledger, load_vectors
-from sapp.data.ledger import Kind
 from sapp.data.streams import (
     changes_within,
     codes,
+    first_that,
+    goes_on,
     ids_of,
     looks_like_ids,
     looks_like_successor,
+    marks_starts,
     names_who_acts,
     restarts,
 )
 
-LENGTHS = [[7, 4, 9], [5, 8, 7]]
-"""Steps of the episodes of two copies of an environment, 20 rows each; the second of each ends its task."""
-FLAT = [*LENGTHS[0], *LENGTHS[1]]
+WHO, ENDS = np.array([0, 1, 0, 1]), np.array([False, True, True, False])
+ODD = np.array([False, True] * 3)
 
 
-def turns(keys: tuple[str, ...]) -> tuple[dict[str, np.ndarray], list[np.ndarray]]:
-    """Rows of two copies by turns, and the observations of each episode, copy by copy."""
-    parts, truth = [], []
-    for copy, lengths in enumerate(LENGTHS):
-        at = np.concatenate([np.arange(n) for n in lengths])
-        number = np.repeat(range(len(lengths)), lengths)
-        last = np.append(number[1:] != number[:-1], True)
-        seen = np.column_stack([1000 * copy + 100 * number + at, number])
-        truth += [seen[number == each] for each in range(len(lengths))]
-        parts.append({
-            "obs": seen, "next_obs": seen + np.array([1, 0]), "action": np.zeros((20, 1)), "reward": np.ones(20),
-            "terminated": last & (number == 1), "truncated": last & (number != 1), "done": last,
-            "episode": number, "step": at, "env_id": np.full(20, copy), "agent": np.full(20, "red" if copy else "blue"),
-        })  # fmt: skip
-    mixed = {key: np.stack([part[key] for part in parts], 1) for key in keys}
-    return {key: value.reshape(40, *value.shape[2:]) for key, value in mixed.items()}, truth
-
-
-@pytest.mark.parametrize(
-    ("keys", "options"),
-    [
-        (("terminated", "truncated", "env_id"), {}),
-        (("terminated", "truncated", "episode", "env_id"), {}),  # both count their episodes from 0
-        (("done", "agent"), {}),
-        (("terminated", "truncated", "episode", "step", "agent"), {}),
-        (("terminated", "truncated", "env_id"), {"last_step": "drop"}),
-    ],
-)
-def test_those_who_act_by_turns_are_told_apart(keys: tuple[str, ...], options: dict[str, Any]) -> None:
-    known = ("next_obs",) if not options else ()
-    table, truth = turns(("obs", "action", "reward", *known, *keys))
-    data = load_vectors(table, **options)
-    cut = [0 if options == {} else int(length != 4 and length != 8) for length in FLAT]
-    assert sorted(data.episode_lengths.tolist()) == sorted(
-        length - less for length, less in zip(FLAT, cut, strict=True)
-    )
-    for start, end in zip(data.episode_starts, data.episode_ends, strict=True):
-        (mine,) = (each for each in truth if each[0, 0] == data.observation[start, 0])
-        np.testing.assert_allclose(data.observation[start : end + 1], mine[: end + 1 - start], rtol=1e-6)
-        np.testing.assert_allclose(data.next_observation[start:end, 0], mine[1 : end + 1 - start, 0])
-    ledger = Ledger.of(data)
-    assert {each.name: each.use for each in ledger.used}[keys[-1]] == "who acts"
-    assert any(f"column {keys[-1]!r} changes within episodes: 2 act by turns" in line for line in ledger.lines())
-    assert ledger.rows - ledger.dropped == data.size
-
-
-def test_a_mapping_that_names_all_is_not_overruled_but_told() -> None:
-    table, _ = turns(("obs", "action", "reward", "next_obs", "done", "env_id"))
-    columns = {
-        "observation": "obs",
-        "action": "action",
-        "reward": "reward",
-        "next_observation": "next_obs",
-        "done": "done",
-    }
-    data = load_vectors(table, columns=columns)
-    (warning,) = Ledger.of(data).lines(Kind.WARNING)
-    assert (
-        "'env_id' changes within episodes: 2 act by turns, and the mapping does not use it: if several act at once"
-        in warning
-    )
-    assert Ledger.of(load_vectors(table, columns={**columns, "ignore": "env_id"})).lines(Kind.WARNING) == []
-
-
-def test_who_acts_is_nothing_where_each_has_its_own_episodes() -> None:
-    table, _ = turns(("obs", "action", "reward", "next_obs", "done", "env_id"))
-    order = np.argsort(table["env_id"], kind="stable")
-    data = load_vectors({key: value[order] for key, value in table.items()})
-    assert data.episode_lengths.tolist() == FLAT
-    assert "who acts" not in [each.use for each in Ledger.of(data).used]
-
-
-def test_a_hand_over_within_an_episode_is_no_turn() -> None:
-    """The operator changes while the task goes on: successors tell, or that no time occurs twice."""
-    table = one_after_the_other()
-    table |= {"episode": np.repeat(range(6), FLAT), "actor": np.where(table["step"] < 3, "human", "autopilot")}
-    data = load_vectors(table)
-    assert data.episode_lengths.tolist() == FLAT
-    (warning,) = Ledger.of(data).lines(Kind.WARNING)
-    assert "'actor' changes within episodes: 2 act by turns, and every time occurs once, so episodes go on" in warning
-    table.pop("step")
-    data = load_vectors(table)
-    assert data.episode_lengths.tolist() == FLAT
-    assert Ledger.of(data).lines(Kind.WARNING) == []
-
-
-def one_after_the_other() -> dict[str, np.ndarray]:
-    table, _ = turns(("obs", "action", "reward", "terminated", "step", "env_id", "next_obs"))
-    order = np.argsort(table.pop("env_id"), kind="stable")
-    return {key: value[order] for key, value in table.items()}
-
-
-def test_a_counter_that_starts_again_begins_an_episode() -> None:
-    table = one_after_the_other()
-    data = load_vectors(table)
-    assert data.episode_lengths.tolist() == FLAT
-    assert np.flatnonzero(data.terminal).tolist() == [10, 32]
-    assert data.timeout.sum() == 4
-    assert {each.name: each.use for each in Ledger.of(data).used}["step"] == "where episodes begin"
-    # with the successors inferred, nothing follows the last steps of the four that stop
-    table.pop("next_obs")
-    assert load_vectors(table, last_step="drop").episode_lengths.tolist() == [6, 4, 8, 4, 8, 6]
-
-
-def test_a_flag_on_first_rows_begins_an_episode() -> None:
-    table = one_after_the_other()
-    table["is_first"] = table.pop("step") == 0
-    data = load_vectors(table)
-    assert data.episode_lengths.tolist() == FLAT
-    assert {each.name: each.use for each in Ledger.of(data).used}["is_first"] == "where episodes begin"
-    assert any("'is_first' marks 6 first rows of episodes, 3 of them after rows" in x for x in Ledger.of(data).lines())
-
-
-def test_ids_that_are_used_again_are_warned_of() -> None:
-    table = one_after_the_other()
-    table |= {"terminated": np.zeros(40), "episode": np.repeat([0, 1, 2, 0, 1, 2], FLAT)}
-    step = table.pop("step")
-    data = load_vectors(table)
-    assert data.num_episodes == 3
-    (warning,) = Ledger.of(data).lines(Kind.WARNING)
-    assert warning.startswith("6 runs of rows share 3 ids of episode, and each id's rows are read as one episode")
-    with pytest.raises(SappError, match="has step 0 twice"):  # where steps are known it is certain
-        load_vectors({**table, "step": step})
-
-
-def test_a_counter_that_is_none_is_warned_of() -> None:
-    table = one_after_the_other()
-    table["step"] = table["step"] % 5 + np.arange(40) // 20  # falls back to 1, too
-    (warning,) = Ledger.of(load_vectors(table)).lines(Kind.WARNING)
-    assert "column 'step' does not go on in" in warning
-    assert "--map episode=NAME" in warning
-
-
-def test_columns_are_known_by_what_they_hold(tmp_path: Path) -> None:
-    table = one_after_the_other()
-    table.pop("step")
-    path = tmp_path / "log.parquet"
-    after, ids = table.pop("next_obs"), np.repeat(["a7", "c1", "b9", "d0", "f4", "e2"], FLAT)
-    shown = {key: list(value) if value.ndim == 2 else value for key, value in {**table, "s_prime": after}.items()}
-    pa.parquet.write_table(pa.table({**shown, "run_no": ids, "phase": ["on", "off"] * 20}), path)
-    warnings = Ledger.of(load_vectors(path, last_step="drop")).lines(Kind.WARNING)
-    assert warnings == [
-        "column 's_prime' is not used, but holds the next row's observation in most rows: is it next_observation? map "
-        "it, or list it in ignore",
-        "column 'run_no' is not used, but keeps one value over runs of rows and changes where no end is marked: is it "
-        "episode? map it, or list it in ignore",
-    ]
-    data = load_vectors(path, columns={"episode": "run_no", "next_observation": "s_prime"})
-    assert data.episode_lengths.tolist() == FLAT
-    assert Ledger.of(data).lines(Kind.WARNING) == []
-
-
-def test_the_parts() -> None:
+def test_names() -> None:
     assert all(map(names_who_acts, ("env_id", "Agent", "worker_index", "environment")))
     assert not any(map(names_who_acts, ("agency", "envelope", "action")))
+    assert all(map(marks_starts, ("is_first", "First_Step", "episode_start", "is_episode_starts", "start_of_episode")))
+    assert not any(map(marks_starts, ("first", "start", "is_last", "restart")))
+    assert first_that(["obs", "env_id", "agent", "robot"], ["agent"]) == ["env_id", "robot"]
+
+
+def test_codes_count_from_the_first_row() -> None:
     assert codes(np.array(["b", "a", "b", "c"], object)).tolist() == [0, 1, 0, 2]
-    who, ends = np.array([0, 1, 0, 1]), np.array([False, True, True, False])
-    assert changes_within(who, ends, None)
+    assert codes(np.array([[7], [7], [3]])).tolist() == [0, 0, 1]
+
+
+def test_who_acts_changes_within_episodes() -> None:
+    assert changes_within(WHO, ENDS, None)
     assert not changes_within(np.array([0, 0, 1, 1]), np.array([False, True, False, False]), None)
-    assert not changes_within(who, ends, np.array([4, 5, 4, 5]))
-    assert ids_of(who, ends, None).tolist() == [0, 1, 0, 2]
-    assert ids_of(who, ends, np.array([9, 9, 8, 8])).tolist() == [0, 1, 2, 3]
+    assert not changes_within(WHO, ENDS, np.array([4, 5, 4, 5]))
+    assert changes_within(WHO, ENDS, np.array([4, 4, 5, 5]))
+
+
+def test_ids_of_those_who_act() -> None:
+    assert ids_of(WHO, ENDS, None).tolist() == [0, 1, 0, 2]
+    assert ids_of(WHO, ENDS, np.array([9, 9, 8, 8])).tolist() == [0, 1, 2, 3]
+
+
+def test_an_episode_goes_on_where_times_differ_or_successors_are_the_next_rows() -> None:
+    seen, episode = np.arange(8.0).reshape(4, 2), np.zeros(4)
+    assert goes_on(WHO, episode, np.arange(4), seen, None)
+    assert not goes_on(WHO, episode, np.array([0, 0, 1, 1]), seen, None)  # two act at each time
+    code = np.array([0, 1, 0, 1, 0, 1])
+    rows = np.arange(6.0)[:, None]
+    assert goes_on(code, None, None, rows, rows + 1)
+    assert not goes_on(code, None, None, rows, rows + 2)  # the next of one's own rows
+    assert not goes_on(code, None, None, rows, None)
+    assert not goes_on(code, None, None, rows, np.zeros((6, 2)))
+
+
+def test_counters_that_start_again() -> None:
     starts = restarts(np.array([1, 2, 3, 1, 2, 1, 2, 3]))
     assert starts is not None
     assert np.flatnonzero(starts).tolist() == [3, 5]
-    for none in ([1, 2, 3], [1, 2, 3, 2, 3], [0, 0, 0], [7]):
-        assert restarts(np.array(none)) is None
-    last = np.array([False, True] * 3)
-    assert looks_like_ids(np.array([7, 7, 3, 3, 5, 5]), ~last | last & False)
-    assert not looks_like_ids(np.array([7, 7, 3, 3, 5, 5]), last)  # says what is known
-    assert not looks_like_ids(np.array([7, 7, 3, 3, 7, 7]), last & False)  # a value comes again
+
+
+@pytest.mark.parametrize("time", [[1, 2, 3], [1, 2, 3, 2, 3], [0, 0, 0], [7]])
+def test_counters_that_do_not(time: list[int]) -> None:
+    assert restarts(np.array(time)) is None
+
+
+def test_ids_keep_a_value_over_a_run_of_rows() -> None:
+    ids = np.array([7, 7, 3, 3, 5, 5])
+    assert looks_like_ids(ids, ~ODD)
+    assert not looks_like_ids(ids, ODD)  # says what is known
+    assert not looks_like_ids(np.array([7, 7, 3, 3, 7, 7]), np.zeros(6, bool))  # a value comes again
+    assert not looks_like_ids(ids.astype(float), ~ODD)
+
+
+def test_successors_are_the_next_rows_observations() -> None:
     seen = np.arange(16.0).reshape(8, 2)
     assert looks_like_successor(seen + 2, seen)
     assert not looks_like_successor(seen, seen)

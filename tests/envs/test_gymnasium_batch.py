@@ -118,6 +118,21 @@ def test_an_object_that_makes_a_registered_environment_is_known_by_its_id() -> N
     assert make(gymnasium.make("FrozenLake-v1", is_slippery=False)).identity is None
 
 
+def test_bounds_of_observations_are_the_environments_and_those_of_an_appended_mask() -> None:
+    acrobot = make("Acrobot-v1")
+    assert acrobot.observation_bounds is not None
+    np.testing.assert_allclose(acrobot.observation_bounds[1], [1, 1, 1, 1, 4 * np.pi, 9 * np.pi], rtol=1e-6)
+    taxi = make("Taxi-v4" if "Taxi-v4" in gymnasium.registry else "Taxi-v3")
+    for size in (500, 506):
+        assert taxi.observation_bounds is not None
+        low, high = taxi.observation_bounds
+        assert low.tolist() == [0] * size
+        assert high.tolist() == [1] * size
+        if size == 500:
+            taxi.append_masks()
+    assert taxi.reset(1, seed=0).shape == (1, 506)
+
+
 def test_what_cannot_be_copied_asks_for_a_function() -> None:
     class Stubborn(Lock):
         def __deepcopy__(self, memo: dict) -> Any:

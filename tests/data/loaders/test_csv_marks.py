@@ -1,3 +1,5 @@
+"""CSV files as Europe writes them: other marks between cells and before decimals, text that is not UTF-8."""
+
 from __future__ import annotations
 
 import gzip
@@ -40,6 +42,18 @@ def test_decimal_commas_and_a_mark_of_order(
 def marks(path: Path, text: str) -> Marks:
     path.write_text(text)
     return csv_marks(path, Ledger())
+
+
+def test_marks_are_found_in_the_first_line_and_said(tmp_path: Path) -> None:
+    for cell, word in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+        ledger, text = Ledger(), f"a{cell}b{cell}c\n1{cell}2{cell}3\n"
+        (tmp_path / "log.csv").write_text(text)
+        (tmp_path / "log.csv.gz").write_bytes(gzip.compress(text.encode()))
+        for name in ("log.csv", "log.csv.gz"):
+            assert csv_marks(tmp_path / name, ledger) == Marks(cell, ".")
+        assert ledger.lines() == [f"columns are separated by {word}, not commas: read as such"] * 2
+    assert marks(tmp_path / "log.csv", "a;b\n1;2\n") == Marks()  # once may be part of a name
+    assert marks(tmp_path / "log.csv", "a,b;c;d\n1,2\n") == Marks()
 
 
 def test_commas_that_may_be_of_thousands_are_left_alone(tmp_path: Path) -> None:
