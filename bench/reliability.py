@@ -1,7 +1,6 @@
 """The measured sections of docs/reliability.md, from rows: python -m bench.reliability
 
-The rows: SAPP_ROWS=bench/rows/reliability.jsonl make fuzz faults FUZZ=750; those of a kind "again" are of a later
-version: FUZZ=100 SEED=20000, and the faults and races of make test.
+The rows: SAPP_ROWS=bench/rows/reliability.jsonl make fuzz faults FUZZ=750
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def total(found: Sequence[Mapping[str, Any]], *names: str) -> int:
 
 def sections() -> dict[str, str]:
     """The marked sections of the page."""
-    return {"fuzz": fuzz(), "faults": faults(), "races": races(), "again": again()}
+    return {"fuzz": fuzz(), "faults": faults(), "races": races()}
 
 
 def fuzz() -> str:
@@ -61,17 +60,6 @@ def races() -> str:
     """Pairs of processes, and what was wrong after them."""
     found = rows("races")
     return f"{_pairs(found)} pairs of {len(found)} kinds; after {total(found, 'wrong')} of them something was wrong."
-
-
-def again() -> str:
-    """What was measured once more, in fewer cases, on a later version."""
-    cases, failures, pairs = (rows(f"{kind} again") for kind in ("fuzz", "faults", "races"))
-    wrong = total([*cases, *failures, *pairs], "wrong")
-    return (
-        f"Measured again: {total(cases, 'read', 'refused'):,} cases in {len(cases)} formats, "
-        f"{total(failures, 'killed', 'failed')} kills and failures of {len(failures)} commands, {_pairs(pairs)} pairs; "
-        f"after {wrong} of them something was wrong."
-    )
 
 
 def _pairs(found: Sequence[Mapping[str, Any]]) -> int:
