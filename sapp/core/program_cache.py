@@ -54,11 +54,13 @@ def user_cache() -> Path:
 
 def machine() -> str:
     """Names this kind of CPU: machines that share a home folder may lack each other's instructions."""
-    words = [platform.system(), platform.machine(), platform.processor()]
-    with contextlib.suppress(OSError):
+    words = [platform.system(), platform.machine()]
+    try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
         kinds = ("model name", "flags", "Features", "CPU part")
         words += [next((line for line in lines if line.startswith(kind)), "") for kind in kinds]
+    except OSError:  # not Linux, where asking for the processor starts a process
+        words.append(platform.processor())
     return hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
 
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +98,7 @@ def add_unfinished(results: Results, folder: str | Path) -> None:
 
 
 def leave_out(folder: str | Path, runs: Collection[str]) -> None:
-    """Take runs out of a folder of CSV files, and the folder away where none is left; no folder is none to take out."""
+    """Take runs out of a folder of CSV files; where none is left the files go, and the folder if it is empty then."""
     folder = Path(folder)
     if not is_text_store(folder):
         return
@@ -108,10 +107,13 @@ def leave_out(folder: str | Path, runs: Collection[str]) -> None:
         left = {
             name: [line for line in lines if _run_of(name, line) not in runs] for name, lines in held.items()
         }  # fmt: skip
-        if left["runs"] and len(left["runs"]) < len(held["runs"]):
+        if not left["runs"]:
+            _clear(folder)
+        elif len(left["runs"]) < len(held["runs"]):
             _write(folder, left)
-    if not left["runs"]:
-        shutil.rmtree(folder)
+    if [each.name for each in folder.iterdir()] == [LOCK]:
+        (folder / LOCK).unlink()
+        folder.rmdir()
 
 
 def read(folder: str | Path) -> Results:
@@ -203,15 +205,29 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _write(folder: Path, held: Mapping[str, Sequence[Line]]) -> None:
     """Write all files at once."""
-    contents = {
-        f"{name}.csv": _metrics_text(lines) if name == "metrics" else table_text(COLUMNS[name], lines)
-        for name, lines in held.items()
-    }
+    contents = _contents(held)
     write_text(folder / JOURNAL, json.dumps(contents, ensure_ascii=False))
     for file, content in contents.items():
         write_text(folder / file, content)
     (folder / JOURNAL).unlink()
     sync(folder)
+
+
+def _clear(folder: Path) -> None:
+    """Delete all files at once: from the first moment on they are read as empty."""
+    contents = _contents(dict.fromkeys(COLUMNS, ()))
+    write_text(folder / JOURNAL, json.dumps(contents))
+    for file in contents:
+        (folder / file).unlink(missing_ok=True)
+    (folder / JOURNAL).unlink()
+
+
+def _contents(held: Mapping[str, Sequence[Line]]) -> dict[str, str]:
+    """The text of every file, by its name."""
+    return {
+        f"{name}.csv": _metrics_text(lines) if name == "metrics" else table_text(COLUMNS[name], lines)
+        for name, lines in held.items()
+    }
 
 
 def _run_of(name: str, line: Line) -> str | None:

@@ -255,3 +255,30 @@ def test_a_part_that_is_no_rectangle_adds_to_the_same_table(tmp_path: Path) -> N
     assert experiment.notes == ()
     with pytest.raises(SappError, match="no seed 7"):
         grid.part({MemberId("CQL", "point-6", 7)})
+
+
+def test_only_its_own_files_are_deleted_and_a_process_killed_meanwhile_leaves_none_of_the_runs(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = tmp_path / "rows"
+    shutil.copytree(finished / "rows", rows)
+    runs = {row[0] for row in text_store.read(rows).rows["runs"]}
+    (rows / "note.txt").write_text("mine")
+    unlink, gone = Path.unlink, []
+
+    def killed(path: Path, missing_ok: bool = False) -> None:
+        if len(gone) == 2:
+            raise KeyboardInterrupt
+        gone.append(path.name)
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        text_store.leave_out(rows, runs)
+    monkeypatch.undo()
+    assert text_store.read(rows).rows["runs"] == []
+    text_store.leave_out(rows, runs)
+    assert {each.name for each in rows.iterdir()} <= {"note.txt", text_store.LOCK}
+    assert (rows / "note.txt").read_text() == "mine"
+    text_store.add(text_store.read(finished / "rows"), rows)
+    assert {row[0] for row in text_store.read(rows).rows["runs"]} == runs
