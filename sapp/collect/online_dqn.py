@@ -347,7 +347,8 @@ class _Loop:
         for number in range(-(-int(self.config["steps"]) // self.rows)):
             epsilon = self.schedule.epsilon(self.step)
             if number < resumed:
-                self.ring = _repeat(self.ring, jnp.int32(number), frames, age, last)
+                # nothing waits for this, and it may read arrays where they lie: none of them may change after the call
+                self.ring = _repeat(self.ring, jnp.int32(number), frames, age.copy(), last)
                 action = np.asarray(self.actions.past[number])
             else:
                 self.ring, chosen = _advance(
@@ -362,7 +363,7 @@ class _Loop:
             self._played = zlib.crc32(over.tobytes(), zlib.crc32(reward.tobytes(), self._played))
             total += self.env.gain
             age += 1
-            last = (action, reward, terminal, self.env.truncated.copy())
+            last = (action, reward.copy(), terminal.copy(), self.env.truncated.copy())
             frames = following.copy()
             if over.any():
                 again = np.flatnonzero(over)

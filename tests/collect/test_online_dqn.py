@@ -148,6 +148,28 @@ def test_a_run_that_was_killed_goes_on_to_the_same_bits(
     assert found.keys() == straight.keys()
 
 
+def test_what_the_ring_is_given_never_changes_under_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, straight: dict[str, Any]
+) -> None:
+    """JAX may read a NumPy array where it lies, long after the call that took it."""
+    out = tmp_path / "straight"
+    with pytest.raises(ZeroDivisionError):
+        dqn.train(kill_at(16), out=out, **LEARNING)
+    given: list[tuple[Any, Any]] = []
+
+    plain = dqn._repeat
+
+    def watched(*args: Any) -> Any:
+        given.extend((leaf, leaf.copy()) for leaf in jax.tree.leaves(args) if isinstance(leaf, np.ndarray))
+        return plain(*args)
+
+    monkeypatch.setattr(dqn, "_repeat", watched)
+    run = dqn.resume(out, progress=False)
+    assert len(given) > 7 * 2  # frames and ages of every round played again, and what came of it
+    assert all(np.array_equal(array, copy) for array, copy in given)
+    assert left_by(run).keys() == straight.keys()
+
+
 COMMAND = ["collect", "catch", "--algorithm", "dqn", "--steps", "4_000_000", "--random-steps", "100", "--rows", "10",
            "--capacity", "2000", "--channels", "4", "--kernels", "4", "--strides", "4", "--features", "8",
            "--eval-episodes", "0", "--quiet", "--out"]  # fmt: skip
