@@ -1,5 +1,4 @@
-"""CQL's critic gradient by itself, plain against fused; the products and networks that ratio estimators could use;
-UWAC's dropout samples.
+"""CQL's critic gradient by itself, computed in each way; products and networks of ratio estimators; UWAC's dropout.
 
 python bench/kernel.py --members 54 --layers 2 3          # on a GPU; on a CPU the fused kernel is interpreted
 python bench/kernel.py --products
@@ -10,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,7 @@ import numpy as np
 from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
 from sapp.algorithms.uwac import ABREAST, UWAC
 from sapp.core.spec import Batch
+from sapp.kernels import conservative, conservative_tiles
 from sapp.kernels.split_fp16 import perceptron
 from sapp.networks import MLP, DropoutCritic, StateActionNetwork
 
@@ -70,7 +71,11 @@ def gradients(layers: int, members: int, batch: int, calls: int) -> None:
     exact = jax.tree.leaves(critic_gradient(*problem(layers, batch, "float32"))[1])
     one = problem(layers, batch, "mixed")
     many = jax.tree.map(lambda leaf: jnp.stack([leaf] * members), one)
-    for name, gradient in (("plain", critic_gradient), ("fused", fused_critic_gradient)):
+    ways = {"plain": critic_gradient} | {
+        name: partial(fused_critic_gradient, module.log_sum_exp_gradient)
+        for name, module in (("fused", conservative), ("tiles", conservative_tiles))
+    }
+    for name, gradient in ways.items():
         found = jax.tree.leaves(jax.jit(gradient)(*one)[1])
         worst = max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in zip(found, exact, strict=True))
         took = seconds(jax.jit(jax.vmap(gradient)), *many, calls=calls)

@@ -40,7 +40,7 @@ def rate(members: int, phase: str, hidden: str = "256,256", precision: str = "mi
 
 def sections() -> dict[str, str]:
     """The marked sections of the page."""
-    return {"rates": rates_table(), "kernels": kernels_table()}
+    return {"rates": rates_table(), "kernels": kernels_table(), "traffic": traffic_table()}
 
 
 def rates_table() -> str:
@@ -72,6 +72,20 @@ def kernels_table() -> str:
     lines.append(["all kernels", *(f"{sum(each.values()):.1f}" for each in sums.values())])
     caption = "Microseconds per run-step of SA-CQL in `mixed`, by the profiler, kernels one by one."
     return table("Where the time goes", caption, ("part", *sums), lines).markdown().strip()
+
+
+def traffic_table() -> str:
+    """Launches and bytes of a step of SA-CQL by the way in which its critics' gradient is computed."""
+    rows = [json.loads(line) for line in (HERE / "rows" / "h200-traffic.jsonl").read_text("utf-8").splitlines()]
+    lines = [
+        [
+            f"{row['members']}", LAYERS[row["hidden"]], f"`{row['kernel']}`", f"{row['launches']}",
+            f"{row['bytes'] / 1e9:.2f}", f"{row['bytes'] / 4.8e6 / row['members']:.1f}",
+        ]
+        for row in rows
+    ]  # fmt: skip
+    head = ("members", "layers of 256", "kernel", "launches", "GB", "µs per run-step at 4.8 TB/s")
+    return table("Traffic", "A step of SA-CQL in `mixed`, from its compiled program.", head, lines).markdown().strip()
 
 
 if __name__ == "__main__":

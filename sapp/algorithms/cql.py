@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Literal, get_args
 
 import equinox as eqx
@@ -34,9 +35,12 @@ ALPHA_SCALES = {"d3rlpy-v1": 0.5, "per-critic": 1.0, "half-td": 2.0}
 critics but sums their TD errors (α/2 each; the paper's scores live on this scale); the original CQL, CORL and d3rlpy
 v2 use α; the paper's printed objective has ½TD, that is 2α."""
 
-Kernel = Literal["auto", "xla", "fused"]
-"""How the critics' gradient is computed: as the compiler makes it, or by ``sapp.kernels.conservative`` (CUDA, mixed).
-``auto`` takes the second where it can."""
+Kernel = Literal["auto", "xla", "fused", "tiles"]
+"""How the critics' gradient is computed: as the compiler makes it, by ``sapp.kernels.conservative`` or by
+``sapp.kernels.conservative_tiles`` (both CUDA, mixed). ``auto`` takes the second where it can."""
+
+CriticGradient = Callable[..., tuple[tuple[Array, Metrics], StateActionNetwork]]
+"""(critics, batch, target, proposals, weights, coefficient) → ((loss, metrics), gradient)."""
 
 STATES_AT_ONCE = 32
 """States whose proposals a CPU scores at a time: 31 actions each, about a megabyte per layer of 256."""
@@ -65,7 +69,7 @@ class CQL(Algorithm):
         backup: which action the target takes at s': mode, sample, or soft (sample with entropy).
         alpha_scale: what α multiplies: d3rlpy-v1 (α/2 per critic, the paper's scale), per-critic (α) or half-td
             (2α).
-        kernel: how the critics' gradient is computed: xla, fused (CUDA, mixed), or auto.
+        kernel: how the critics' gradient is computed: xla, fused or tiles (both CUDA, mixed), or auto.
 
     Examples:
         >>> import sapp
@@ -97,8 +101,10 @@ class CQL(Algorithm):
         check_settings(self, "alpha", counts=("action_samples",))
         if self.kernel not in get_args(Kernel):
             raise SappError(f"kernel {self.kernel!r} is unknown: use one of {', '.join(get_args(Kernel))}")
-        if self.kernel == "fused" and self.precision not in ("auto", "mixed"):
-            raise SappError(f"kernel fused computes in precision mixed, not in {self.precision}: add precision mixed")
+        if self.kernel in ("fused", "tiles") and self.precision not in ("auto", "mixed"):
+            raise SappError(
+                f"kernel {self.kernel} computes in precision mixed, not in {self.precision}: add precision mixed"
+            )
         if self.backup not in ("mode", "sample", "soft"):
             raise SappError(f"backup {self.backup!r} is unknown: use mode, sample or soft")
         if self.alpha_scale not in ALPHA_SCALES:
@@ -149,8 +155,9 @@ class CQL(Algorithm):
             next_value = next_value - temperature * next_log_prob
         target = bootstrap_target(batch, next_value, self.discount)
         coefficient = ALPHA_SCALES[self.alpha_scale] * jnp.asarray(self.alpha, jnp.float32)
-        gradient_of = fused_critic_gradient if self._fused(batch) else critic_gradient
-        (loss, critic_metrics), gradient = gradient_of(state.critics, batch, target, proposals, weights, coefficient)
+        (loss, critic_metrics), gradient = self._gradient_by(batch)(
+            state.critics, batch, target, proposals, weights, coefficient
+        )
         critics, critic_optimiser = adam_step(state.critics, gradient, state.critic_optimiser, self.critic_lr)
 
         (policy_loss, log_prob), gradient = jax.value_and_grad(actor_loss, has_aux=True)(
@@ -169,17 +176,22 @@ class CQL(Algorithm):
             "critic/target": jnp.mean(target),
         }
 
-    def _fused(self, batch: Batch) -> bool:
-        """Whether the fused kernel serves this problem; asked for and unfit is an error."""
+    def _gradient_by(self, batch: Batch) -> CriticGradient:
+        """What computes the critics' gradient; a kernel that is asked for and does not fit is an error."""
         if self.kernel == "xla" or (self.kernel == "auto" and (resolve(self.precision) != "mixed" or not on_cuda())):
-            return False
-        from sapp.kernels import conservative  # not before it is needed: Pallas is slow to import
+            return critic_gradient
+        from sapp.kernels import conservative, conservative_tiles  # not before: Pallas is slow to import
 
         states, actions = batch.action.shape
         reason = conservative.misfit(self.hidden, actions, 3 * self.action_samples, states)
-        if reason is not None and self.kernel == "fused":
-            raise SappError(f"kernel fused cannot take {reason}; use kernel xla")
-        return reason is None
+        if self.kernel == "tiles":
+            reason = reason or conservative_tiles.misfit(self.hidden)
+        if reason is not None and self.kernel != "auto":
+            raise SappError(f"kernel {self.kernel} cannot take {reason}; use kernel xla")
+        if reason is not None:
+            return critic_gradient
+        by = conservative_tiles if self.kernel == "tiles" else conservative
+        return partial(fused_critic_gradient, by.log_sum_exp_gradient)
 
 
 Proposals = tuple[Array, Array]
@@ -237,10 +249,10 @@ def _total(value: Array, penalty: Array, target: Array, weights: Array, coeffici
 
 
 def fused_critic_gradient(
-    critics: StateActionNetwork, batch: Batch, target: Array, proposals: Proposals, weights: Array, coefficient: Array
-) -> tuple[tuple[Array, Metrics], StateActionNetwork]:
-    """As ``critic_gradient`` in precision ``mixed``, with the log-sum-exp by ``sapp.kernels.conservative``."""
-    from sapp.kernels import conservative
+    log_sum_exp_gradient: Callable[..., Any], critics: StateActionNetwork, batch: Batch, target: Array,
+    proposals: Proposals, weights: Array, coefficient: Array,
+) -> tuple[tuple[Array, Metrics], StateActionNetwork]:  # fmt: skip
+    """As ``critic_gradient`` in precision ``mixed``, with the log-sum-exp by one of the kernels."""
 
     def logged(critics: StateActionNetwork) -> tuple[Array, Array]:
         """The loss without its log-sum-exp, and Q(s,a)."""
@@ -249,7 +261,7 @@ def fused_critic_gradient(
 
     (_, value), gradient = jax.value_and_grad(logged, has_aux=True)(critics)
     actions, log_probs = proposals
-    found = conservative.log_sum_exp_gradient(
+    found = log_sum_exp_gradient(
         tuple((layer.weight, layer.bias) for layer in critics.mlp.layers),
         batch.observation,
         actions,

@@ -12,9 +12,9 @@ kernels do all of that, and the large products between them are left to the vend
     back    mask of the first layer, x̃ᵀ dh₁                        reads dh₁
 
 A state's actions fill ``slots`` rows (30 proposals and two empty slots make 32), and a tile of rows holds whole states.
-With the augmented inputs x̃ = [action, one-hot of the state within the tile] and the augmented first layer W̃ = [action
-rows of W₁; the tile's rows of s·W₁ + b₁], the state's half of the first layer is computed once per state, and x̃ᵀ dh₁
-holds both the gradient of the action rows and, a row per state, that of the state's half.
+With the augmented inputs x̃ = [action, one-hot of the state within the tile, 1] and the augmented first layer W̃ =
+[action rows of W₁; the tile's rows of s·W₁ + b₁; 0], the state's half of the first layer is computed once per state. In
+x̃ᵀ dh₁ are the gradients of the action rows, of each state's half (a row per state) and of the bias.
 
 Operands, and what lies in memory between two products, are bfloat16; scores, log-sum-exps and the gradients that leave
 are float32. Nothing here is bootstrapped: what the actions' scores lose in bits does not come back. The logged action's
@@ -69,8 +69,8 @@ def misfit(hidden: tuple[int, ...], actions: int, proposals: int, batch: int) ->
         return f"{proposals} proposals per state: it takes up to {ROWS}"
     if batch % (states := ROWS // slots):
         return f"a batch of {batch}: it takes multiples of {states}"
-    if actions + states > 64:
-        return f"{actions} action dimensions: it takes up to {64 - states}"
+    if actions + states > 63:
+        return f"{actions} action dimensions: it takes up to {63 - states}"
     return None
 
 
@@ -95,7 +95,7 @@ def log_sum_exp_gradient(
         operands: type of the matrix products' operands and of what is kept between them; sums are float32.
         interpret: run without a GPU.
     """
-    tiles = _Tiles.of(layers, actions)
+    tiles = Tiles.of(layers, actions)
     call = functools.partial(
         pl.pallas_call, compiler_params=plt.CompilerParams(num_warps=4, num_stages=1), interpret=interpret
     )
@@ -110,7 +110,7 @@ def log_sum_exp_gradient(
 
 
 @dataclass(frozen=True)
-class _Tiles:
+class Tiles:
     """How the rows of all states' actions lie in tiles of ``ROWS``, each of whole states."""
 
     critics: int
@@ -122,11 +122,11 @@ class _Tiles:
     first_width: int
 
     @staticmethod
-    def of(layers: Layers, actions: Array) -> _Tiles:
+    def of(layers: Layers, actions: Array) -> Tiles:
         """The tiles of a problem."""
         critics, first_width = layers[0][1].shape
         batch, used, size = actions.shape
-        return _Tiles(critics, batch, used, size, first_width)
+        return Tiles(critics, batch, used, size, first_width)
 
     @property
     def slots(self) -> int:
@@ -146,18 +146,19 @@ class _Tiles:
     @property
     def width(self) -> int:
         """Columns of x̃: what the GPU's products take, at least 16."""
-        return max(16, _next_power_of_two(self.actions + self.states))
+        return max(16, _next_power_of_two(self.actions + self.states + 1))
 
     @property
     def empty(self) -> int:
         """Columns of x̃ that hold nothing."""
-        return self.width - self.actions - self.states
+        return self.width - self.actions - self.states - 1
 
     def inputs(self, actions: Array, operands: Any) -> Array:
-        """x̃ = [action, one-hot of the state within the tile, zeros], [tiles, rows, width]."""
+        """x̃ = [action, one-hot of the state within the tile, one, zeros], [tiles, rows, width]."""
         columns = [
             jnp.pad(actions, ((0, 0), (0, self.slots - self.used), (0, 0))).reshape(self.count, ROWS, self.actions),
             jnp.broadcast_to(jnp.repeat(jnp.eye(self.states), self.slots, axis=0), (self.count, ROWS, self.states)),
+            jnp.ones((self.count, ROWS, 1)),
             jnp.zeros((self.count, ROWS, self.empty)),
         ]
         return jnp.concatenate(columns, axis=2).astype(operands)
@@ -166,12 +167,12 @@ class _Tiles:
         """W̃ = [action rows of W₁; the tile's rows of s·W₁ + b₁; zeros], [critics, tiles, width, units]."""
         weight, bias = layer
         state_size = observation.shape[1]
-        of_state = _product("bs,csh->cbh", observation, weight[:, :state_size], operands) + bias[:, None]
+        of_state = product("bs,csh->cbh", observation, weight[:, :state_size], operands) + bias[:, None]
         shape = (self.critics, self.count)
         rows = [
             jnp.broadcast_to(weight[:, None, state_size:], (*shape, self.actions, self.first_width)),
             of_state.reshape(*shape, self.states, self.first_width),
-            jnp.zeros((*shape, self.empty, self.first_width)),
+            jnp.zeros((*shape, 1 + self.empty, self.first_width)),
         ]
         return jnp.concatenate(rows, axis=2).astype(operands)
 
@@ -208,7 +209,7 @@ class _Scored(NamedTuple):
     """Gradient of that layer's bias."""
 
 
-def _first_layer(call: Any, tiles: _Tiles, inputs: Array, augmented: Array, operands: Any) -> Array:
+def _first_layer(call: Any, tiles: Tiles, inputs: Array, augmented: Array, operands: Any) -> Array:
     """h₁, [critics, rows, units]."""
     h = call(
         _first,
@@ -229,7 +230,7 @@ def _inner_layers(first: Array, inner: Layers, operands: Any) -> tuple[list[Arra
     """
     hidden = [first]
     for number, (w, b) in enumerate(inner):
-        pre = _product("cri,cij->crj", hidden[-1], w, operands, operands)
+        pre = product("cri,cij->crj", hidden[-1], w, operands, operands)
         if number + 1 < len(inner):
             hidden.append(jax.lax.optimization_barrier(jax.nn.relu(pre + b.astype(operands)[:, None])))
     return hidden, pre
@@ -284,8 +285,8 @@ def _backward(scored: _Scored, hidden: list[Array], inner: Layers, operands: Any
     d, d_bias = scored.d, scored.d_bias
     for number in reversed(range(len(inner))):
         w, below = inner[number][0], hidden[number]
-        gradients.append((_product("cri,crj->cij", below, d, operands), d_bias))
-        d = _product("crj,cji->cri", d, _transposed(w, operands), operands, operands)
+        gradients.append((product("cri,crj->cij", below, d, operands), d_bias))
+        d = product("crj,cji->cri", d, _transposed(w, operands), operands, operands)
         if number > 0:
             d = jax.lax.optimization_barrier(jnp.where(below > 0, d, jnp.zeros((), operands)))
             d_bias = jnp.sum(d, axis=1, dtype=jnp.float32)
@@ -293,7 +294,7 @@ def _backward(scored: _Scored, hidden: list[Array], inner: Layers, operands: Any
 
 
 def _first_gradient(
-    call: Any, tiles: _Tiles, inputs: Array, augmented: Array, d: Array, observation: Array, operands: Any
+    call: Any, tiles: Tiles, inputs: Array, augmented: Array, d: Array, observation: Array, operands: Any
 ) -> tuple[Array, Array]:
     """Gradient of the first layer's (weight, bias)."""
     d_augmented = call(
@@ -307,13 +308,14 @@ def _first_gradient(
     size = tiles.actions
     of_state = d_augmented[:, :, size : size + tiles.states].reshape(tiles.critics, tiles.batch, tiles.first_width)
     of_actions = jnp.sum(d_augmented[:, :, :size], axis=1)
-    weight = jnp.concatenate([_product("bs,cbh->csh", observation, of_state, operands), of_actions], axis=1)
-    return weight, jnp.sum(of_state, axis=1)
+    bias = jnp.sum(d_augmented[:, :, size + tiles.states], axis=1)
+    weight = jnp.concatenate([product("bs,cbh->csh", observation, of_state, operands), of_actions], axis=1)
+    return weight, bias
 
 
 def _first(inputs: Any, augmented: Any, out: Any) -> None:
     """relu(x̃ W̃) of one tile and some columns."""
-    out[...] = jnp.maximum(_dot(inputs[...], augmented[...]), 0.0).astype(out.dtype)
+    out[...] = jnp.maximum(dot(inputs[...], augmented[...]), 0.0).astype(out.dtype)
 
 
 def _last(
@@ -337,17 +339,17 @@ def _last(
 def _back(inputs: Any, augmented: Any, d_hidden: Any, out: Any) -> None:
     """x̃ᵀ dh₁ of one tile and some columns; where h₁ is zero is computed again, which is cheaper than reading it."""
     x = inputs[...]
-    d = jnp.where(_dot(x, augmented[...]) > 0.0, d_hidden[...], 0).astype(x.dtype)
-    out[...] = _dot(x, d, over=(0, 0))
+    d = jnp.where(dot(x, augmented[...]) > 0.0, d_hidden[...], 0).astype(x.dtype)
+    out[...] = dot(x, d, over=(0, 0))
 
 
-def _dot(a: Array, b: Array, *, over: tuple[int, int] = (1, 0)) -> Array:
+def dot(a: Array, b: Array, *, over: tuple[int, int] = (1, 0)) -> Array:
     """Product of two matrices over the given dimensions, with a float32 sum."""
     dimensions = (((over[0],), (over[1],)), ((), ()))
     return jax.lax.dot_general(a, b, dimensions, precision=_precision(a.dtype), preferred_element_type=jnp.float32)
 
 
-def _product(subscripts: str, a: Array, b: Array, operands: Any, result: Any = jnp.float32) -> Array:
+def product(subscripts: str, a: Array, b: Array, operands: Any, result: Any = jnp.float32) -> Array:
     """Product by the library, with operands of the given type, a float32 sum, and a result of the given type."""
     a, b = a.astype(operands), b.astype(operands)
     return jnp.einsum(subscripts, a, b, precision=_precision(operands), preferred_element_type=result)

@@ -154,4 +154,10 @@ class StateActionNetwork(eqx.Module):
 
 def ensemble(network: StateActionNetwork, state: Array, action: Array) -> Array:
     """Evaluate a network whose parameters carry a leading member axis: ``[members, B]`` or ``[members, B, K]``."""
-    return jax.vmap(lambda member: member(state, action))(network)
+    if not on_cuda() or action.ndim > state.ndim:
+        return jax.vmap(lambda member: member(state, action))(network)
+    # Of one shared input a GPU's compiler makes a single wide product for all members, and passes over all hidden units
+    # to lay them out anew. So each has an input of its own.
+    count = len(jax.tree.leaves(network)[0])
+    own = jax.lax.optimization_barrier(tuple(jnp.broadcast_to(x, (count, *x.shape)) for x in (state, action)))
+    return jax.vmap(lambda member, state, action: member(state, action))(network, *own)

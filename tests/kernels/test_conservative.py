@@ -2,55 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from critic_problems import A, B, S, by, distance, plain, problem
 
 from sapp import CQL, SappError
-from sapp.algorithms.cql import critic_gradient, fused_critic_gradient, propose
-from sapp.core.spec import Batch, Spec
+from sapp.algorithms.cql import critic_gradient, fused_critic_gradient
+from sapp.core.spec import Spec
 from sapp.kernels import conservative
-from sapp.networks import StateActionNetwork, ensemble
 
-S, A, B = 5, 3, 8
-
-
-def problem(hidden: tuple[int, ...], samples: int = 10, actions: int = A, precision: str = "float32", seed: int = 0):
-    keys = jax.random.split(jax.random.PRNGKey(seed), 12)
-    critics = jax.vmap(lambda k: StateActionNetwork(k, S, actions, hidden, precision))(jax.random.split(keys[0], 2))
-    normal = lambda key, *shape: jax.random.normal(key, shape)  # noqa: E731
-    batch = Batch(
-        normal(keys[1], B, S), jnp.tanh(normal(keys[2], B, actions)), normal(keys[3], B), normal(keys[4], B, S),
-        jnp.zeros(B), normal(keys[5], B, S),
-    )  # fmt: skip
-    here = jnp.tanh(normal(keys[6], B, samples, actions)), normal(keys[7], B, samples)
-    there = jnp.tanh(normal(keys[8], B, samples, actions)), normal(keys[9], B, samples)
-    proposals = propose(here, there, keys[10])
-    weights = jax.random.uniform(keys[11], (B,), minval=0.2, maxval=2.0)
-    return critics, batch, normal(keys[11], B), proposals, weights, jnp.float32(2.5)
-
-
-def exact(critics, batch, target, proposals, weights, coefficient, operands=jnp.float32):
-    """L_i(s) and its gradient, by the kernel."""
-    del target
-    return conservative.log_sum_exp_gradient(
-        tuple((layer.weight, layer.bias) for layer in critics.mlp.layers),
-        batch.observation, *proposals, coefficient * weights / B, operands=operands, interpret=True,
-    )  # fmt: skip
-
-
-def plain(critics, batch, target, proposals, weights, coefficient):
-    """The same by differentiation."""
-
-    def weighted(critics):
-        scores = ensemble(critics, batch.observation, proposals[0])
-        found = jax.nn.logsumexp(scores - proposals[1], axis=-1)
-        return jnp.sum(coefficient * weights / B * found), found
-
-    (_, found), gradient = jax.value_and_grad(weighted, has_aux=True)(critics)
-    return found, gradient
+FUSED = partial(fused_critic_gradient, conservative.log_sum_exp_gradient)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +26,10 @@ def plain(critics, batch, target, proposals, weights, coefficient):
 def test_equals_the_plain_gradient_in_float32(hidden: tuple[int, ...], samples: int, actions: int) -> None:
     arguments = problem(hidden, samples, actions)
     values, gradient = plain(*arguments)
-    found = exact(*arguments)
+    found = by(conservative, *arguments)
     np.testing.assert_allclose(found.log_sum_exp, values, rtol=1e-5, atol=1e-5)
     for mine, theirs in zip(jax.tree.leaves(found.layers), jax.tree.leaves(gradient), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-5 * float(jnp.max(jnp.abs(theirs))))
-
-
-def distance(mine: object, theirs: object) -> float:
-    """Largest relative distance of two gradients, over layers."""
-    pairs = zip(jax.tree.leaves(mine), jax.tree.leaves(theirs), strict=True)
-    return max(float(jnp.linalg.norm(a - b) / jnp.linalg.norm(b)) for a, b in pairs)
 
 
 @pytest.mark.parametrize("hidden", [(64, 64), (128, 128, 128)])
@@ -78,7 +38,7 @@ def test_the_kernel_is_the_program_for_every_machine(hidden: tuple[int, ...]) ->
     (exact_loss, _), truth = critic_gradient(*problem(hidden))
     arguments = problem(hidden, precision="mixed")
     (plain_loss, plain_metrics), by_compiler = critic_gradient(*arguments)
-    (loss, metrics), fused = fused_critic_gradient(*arguments)
+    (loss, metrics), fused = FUSED(*arguments)
     assert 0.0 < distance(fused, truth) < 1.5 * distance(by_compiler, truth) < 0.15
     assert abs(float(loss - exact_loss)) < 1.5 * abs(float(plain_loss - exact_loss)) + 2e-3
     for name, value in plain_metrics.items():
@@ -86,7 +46,7 @@ def test_the_kernel_is_the_program_for_every_machine(hidden: tuple[int, ...]) ->
 
 
 @pytest.mark.parametrize("value", [350.0, 1_400.0])
-@pytest.mark.parametrize("gradient_of", [critic_gradient, fused_critic_gradient])
+@pytest.mark.parametrize("gradient_of", [critic_gradient, FUSED])
 def test_large_values_and_their_errors_keep_their_bits(value: float, gradient_of: object) -> None:
     """The logged action's value, its TD error and their gradient are those of float32 to a part in a thousand, at sizes
     where bfloat16 has steps of two and of eight."""
@@ -116,36 +76,37 @@ def test_a_gradient_of_any_size_survives() -> None:
             return eqx.tree_at(lambda c: c.mlp.layers[1].weight, critics, outliers), batch, target, *rest
 
         (_, _), truth = critic_gradient(*sized("float32"))
-        (_, _), fused = fused_critic_gradient(*sized("mixed"))
+        (_, _), fused = FUSED(*sized("mixed"))
         assert distance(fused, truth) < 0.1
 
 
 def test_members_of_a_population_do_not_mix() -> None:
     """Under vmap each member gets its own gradient."""
     members = [problem((64, 64), seed=seed) for seed in range(3)]
-    together = jax.vmap(exact)(*jax.tree.map(lambda *x: jnp.stack(x), *members))
+    together = jax.vmap(partial(by, conservative))(*jax.tree.map(lambda *x: jnp.stack(x), *members))
     for number, member in enumerate(members):
-        alone = exact(*member)
+        alone = by(conservative, *member)
         for mine, theirs in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
             np.testing.assert_allclose(mine[number], theirs, rtol=1e-5, atol=1e-6)
 
 
-def test_an_update_with_the_kernel_is_an_update() -> None:
+@pytest.mark.parametrize("fused", ["fused", "tiles"])
+def test_an_update_with_a_kernel_is_an_update(fused: str) -> None:
     """The whole of CQL's step, fused against plain."""
     _, batch, *_ = problem((64, 64))
     spec = Spec(S, A, jnp.zeros(S), jnp.ones(S))
     states = {}
-    for kernel in ("xla", "fused"):
+    for kernel in ("xla", fused):
         algorithm = CQL(hidden=(64, 64), batch_size=B, precision="mixed", kernel=kernel)
         state = algorithm.init(jax.random.PRNGKey(0), spec)
         states[kernel], _ = algorithm.update(state, batch, jnp.ones(B), jax.random.PRNGKey(1))
-    plain, fused = (
+    plain, found = (
         jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(state.critic_optimiser.mu)])
         for state in states.values()
     )
     # a unit on its ReLU's edge may fall on either side of it
-    assert float(jnp.linalg.norm(fused - plain)) < 0.01 * float(jnp.linalg.norm(plain))
-    np.testing.assert_array_equal(states["fused"].log_temperature, states["xla"].log_temperature)
+    assert float(jnp.linalg.norm(found - plain)) < 0.01 * float(jnp.linalg.norm(plain))
+    np.testing.assert_array_equal(states[fused].log_temperature, states["xla"].log_temperature)
 
 
 @pytest.mark.parametrize(
@@ -153,6 +114,9 @@ def test_an_update_with_the_kernel_is_an_update() -> None:
     [
         ({"kernel": "fast"}, "kernel 'fast' is unknown"),
         ({"kernel": "fused", "precision": "tf32"}, "computes in precision mixed"),
+        ({"kernel": "tiles", "precision": "tf32"}, "kernel tiles computes in precision mixed"),
+        ({"kernel": "tiles", "precision": "mixed", "hidden": (512, 64)}, "it takes up to 256 units"),
+        ({"kernel": "tiles", "precision": "mixed", "hidden": (48, 48)}, "kernel tiles cannot take hidden layers"),
         ({"kernel": "fused", "precision": "mixed", "hidden": (48, 48)}, "hidden layers (48, 48)"),
         ({"kernel": "fused", "precision": "mixed", "hidden": (64,)}, "hidden layers (64,)"),
         ({"kernel": "fused", "precision": "mixed", "hidden": (64, 64), "action_samples": 50}, "150 proposals"),
@@ -174,5 +138,5 @@ def test_what_it_cannot_take_is_refused_by_name(settings: dict, words: str) -> N
 
 def test_auto_is_the_plain_program_on_a_cpu() -> None:
     _, batch, *_ = problem((64, 64))
-    assert not CQL(precision="mixed")._fused(batch)
-    assert not CQL(precision="float32")._fused(batch)
+    assert CQL(precision="mixed")._gradient_by(batch) is critic_gradient
+    assert CQL(precision="float32")._gradient_by(batch) is critic_gradient

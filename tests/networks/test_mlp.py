@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -64,6 +66,26 @@ def test_ensemble_evaluates_each_member_with_its_own_parameters() -> None:
     for row, network in zip(values, networks, strict=True):
         np.testing.assert_allclose(row, network(state, action), rtol=1e-5, atol=1e-6)
     assert np.abs(values[0] - values[1]).max() > 0.01
+
+
+def test_on_a_gpu_each_member_has_its_own_inputs_and_the_same_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values and gradients are those of one shared input, kept apart by a barrier."""
+    keys = jax.random.split(jax.random.PRNGKey(0), 3)
+    network = jax.vmap(lambda key: StateActionNetwork(key, 3, 2, (8, 8)))(keys)
+    state, action = jax.random.normal(keys[0], (5, 3)), jax.random.normal(keys[1], (5, 2))
+
+    def minimum(network: StateActionNetwork, action: jax.Array) -> jax.Array:
+        return jnp.sum(jnp.min(ensemble(network, state, action), axis=0))
+
+    expected = jax.value_and_grad(minimum, (0, 1))(network, action)
+    assert "optimization_barrier" not in str(jax.make_jaxpr(minimum)(network, action))
+    monkeypatch.setattr("sapp.networks.mlp.on_cuda", lambda: True)
+    assert "optimization_barrier" in str(jax.make_jaxpr(partial(minimum))(network, action))
+    found = jax.value_and_grad(minimum, (0, 1))(network, action)
+    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+    many = jax.random.normal(keys[2], (5, 4, 2))
+    assert ensemble(network, state, many).shape == (3, 5, 4)
 
 
 @pytest.mark.parametrize("inputs", [4, 100])
