@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, from the rows in bench/rows: python -m bench.tables"""
+"""The tables of docs/performance.md and docs/benchmarks.md, from the rows in bench/rows: python -m bench.tables"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sapp.report.marked_sections import write_sections
 from sapp.report.report_tables import table
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "performance.md"
+DOCS = HERE.parent / "docs"
 PHASES = {"base": "CQL", "joint": "SA-CQL"}
 LAYERS = {"256,256": "two", "256,256,256": "three"}
 PARTS = {
@@ -39,8 +39,18 @@ def rate(members: int, phase: str, hidden: str = "256,256", precision: str = "mi
 
 
 def sections() -> dict[str, str]:
-    """The marked sections of the page."""
+    """The marked sections of both pages."""
+    return of_gpu() | of_cpu()
+
+
+def of_gpu() -> dict[str, str]:
+    """Those of performance.md."""
     return {"rates": rates_table(), "kernels": kernels_table(), "traffic": traffic_table()}
+
+
+def of_cpu() -> dict[str, str]:
+    """Those of benchmarks.md."""
+    return {"d3rlpy": d3rlpy_table(), "products": products_sentence()}
 
 
 def rates_table() -> str:
@@ -77,16 +87,44 @@ def kernels_table() -> str:
 def traffic_table() -> str:
     """Launches and bytes of a step of SA-CQL by the way in which its critics' gradient is computed."""
     rows = [json.loads(line) for line in (HERE / "rows" / "h200-traffic.jsonl").read_text("utf-8").splitlines()]
-    lines = [
-        [
-            f"{row['members']}", LAYERS[row["hidden"]], f"`{row['kernel']}`", f"{row['launches']}",
-            f"{row['bytes'] / 1e9:.2f}", f"{row['bytes'] / 4.8e6 / row['members']:.1f}",
-        ]
-        for row in rows
-    ]  # fmt: skip
-    head = ("members", "layers of 256", "kernel", "launches", "GB", "µs per run-step at 4.8 TB/s")
-    return table("Traffic", "A step of SA-CQL in `mixed`, from its compiled program.", head, lines).markdown().strip()
+    kernels = list(dict.fromkeys(row["kernel"] for row in rows))
+    lines: dict[str, list[str]] = {}
+    for row in rows:
+        line = lines.setdefault(f"{row['members']} members, {LAYERS[row['hidden']]} layers", [])
+        line.append(f"{row['bytes'] / 1e9:.1f} ({row['launches']})")
+    caption = "GB (launches) of a step of SA-CQL in `mixed`, by `kernel`."
+    head = ("", *(f"`{kernel}`" for kernel in kernels))
+    return table("Traffic", caption, head, [[name, *cells] for name, cells in lines.items()]).markdown().strip()
+
+
+def d3rlpy_table() -> str:
+    """Steps per second and memory of both libraries on two cores."""
+    found = json.loads((HERE / "rows" / "cpu-d3rlpy.json").read_text(encoding="utf-8"))
+    lines = []
+    for name in ("sapp CQL", "sapp SA-CQL", "d3rlpy CQL"):
+        row = found["results"]["turns"][name]
+        middle, low, high = row["ms"]
+        lines.append([name, f"{1e3 / middle:.1f}", f"{low:.1f} to {high:.1f}", f"{row['memory']:.0f}"])
+    (speed, *spread), (cost, *_) = found["speed"], found["cost"]
+    head = ("", "steps per second", "ms per step, rounds", "peak MiB")
+    caption = (
+        f"{found['results']['kept']} quiet rounds. CQL is {speed:.2f} times as fast as d3rlpy's "
+        f"({spread[0]:.2f} to {spread[1]:.2f}); SA-CQL takes {cost:.2f} times as long as CQL."
+    )
+    return table("Two cores", caption, head, lines).markdown().strip()
+
+
+def products_sentence() -> str:
+    """How much of a step its matrix products take."""
+    rows = [json.loads(line) for line in (HERE / "rows" / "cpu-floor.jsonl").read_text("utf-8").splitlines()]
+    shares = [f"{100 * row['share']:.0f} % of {row['algorithm']}'s with {LAYERS[_widths(row)]} layers" for row in rows]
+    return f"Alone these products take {', '.join(shares[:-1])} and {shares[-1]}."
+
+
+def _widths(row: Mapping[str, Any]) -> str:
+    return ",".join(map(str, row["hidden"]))
 
 
 if __name__ == "__main__":
-    write_sections(PAGE, sections())
+    write_sections(DOCS / "performance.md", of_gpu())
+    write_sections(DOCS / "benchmarks.md", of_cpu())

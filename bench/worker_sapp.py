@@ -18,12 +18,17 @@ from sapp.training.population import Population
 from sapp.weights import DualDICE, Uniform
 
 
-def task(algorithm: sapp.Algorithm, updates: int = 0) -> Callable[[int], None]:
-    """Steps of one member that has made so many updates."""
+def population_of(algorithm: sapp.Algorithm) -> Population:
+    """One member on the data that everybody learns from."""
     raw = arrays()
     observation = raw["observation"]
     data = Dataset(observation[:-1], raw["action"], raw["reward"], observation[1:], raw["terminal"], raw["timeout"])
-    population = Population([Member("0", algorithm, 0, 0)], DeviceData.of([data]), [spec_of(data)])
+    return Population([Member("0", algorithm, 0, 0)], DeviceData.of([data]), [spec_of(data)])
+
+
+def task(algorithm: sapp.Algorithm, updates: int = 0) -> Callable[[int], None]:
+    """Steps of one member that has made so many updates."""
+    population = population_of(algorithm)
     phase = Phase("joint", 0)
     learner = population.init()
     learner = eqx.tree_at(lambda x: x.updates, learner, learner.updates + updates)

@@ -15,6 +15,7 @@ import numpy as np
 from sapp.core.backend import host_is_free
 from sapp.core.errors import Interrupted, SappError, TimeLimitReached
 from sapp.core.files import remove_leftovers
+from sapp.core.memory import give_back
 from sapp.data import Dataset
 from sapp.data.check import account
 from sapp.evaluation.online_evaluation import Evaluator
@@ -124,6 +125,7 @@ class Loop:
         """Train to the end, or until a hook asks to stop; a request from outside is an error that says how to go on."""
         plan, total = self.run.plan, self.run.total_steps
         pace = Pace(self.populations[0].stride)
+        compiled = -1
         self.view.update(self.step, plan.phases[locate(plan.phases, self.step)[0]].name)
         while self.step < total:
             index, end = locate(plan.phases, self.step)
@@ -140,6 +142,9 @@ class Loop:
                 pace.made(steps)
                 self.step += steps
                 self.view.update(self.step, phase.name)
+                if index != compiled:  # the phase's first chunk
+                    compiled = index
+                    give_back()
             if self._at_boundary(phase, start, end, before):
                 break
         self.background.wait()
