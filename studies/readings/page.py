@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def sections(rows: Path = STUDY.rows, table1: Path = TABLE1, *, rehearse: bool =
 
 
 def standing(rows: Path, *, rehearse: bool = False) -> str:
-    """How many runs are there."""
+    """How many runs are done."""
     wanted = [run for part in STUDY.parts for run in part.members]
     there = done(rows, STUDY.whole(rehearse))
     counts = {}
@@ -81,7 +82,8 @@ def standing(rows: Path, *, rehearse: bool = False) -> str:
         own = [run for run in wanted if run.dataset in each.datasets and run.algorithm in each.variants]
         counts[each.title] = f"{sum(run in there for run in own)} of {len(own)}"
     told = "; ".join(f"{title}: {count}" for title, count in counts.items())
-    return f"**{len(there & set(wanted))} of {len(wanted)} runs** of this study are there. {told}."
+    told = re.sub("; [A-Z]", lambda found: found[0].lower(), told)
+    return f"**{len(there & set(wanted))} of {len(wanted)} runs** of this study are done. {told}."
 
 
 def scores(rows: Path, table1: Path, name: str, steps: int) -> Scores:

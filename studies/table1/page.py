@@ -76,12 +76,12 @@ def standing(study: Study, rows: Path, *, rehearse: bool = False) -> str:
     ]  # fmt: skip
     others = sorted({run.algorithm for run in wanted} - set(METHODS))
     lines = [
-        f"**{len(there & set(main))} of {len(main)} runs** of {', '.join(METHODS[:-1])} and {METHODS[-1]} are there, "
-        f"{len(whole)} of {len(grid.datasets)} datasets with all of theirs."
+        f"**{len(there & set(main))} of {len(main)} runs** of {', '.join(METHODS[:-1])} and {METHODS[-1]} are done; "
+        f"{len(whole)} of {len(grid.datasets)} datasets are complete."
     ]
     for name in others:
         of = [run for run in wanted if run.algorithm == name]
-        lines.append(f"Of {name}: {len(there & set(of))} of {len(of)}.")
+        lines.append(f"Control *{name}*: {len(there & set(of))} of {len(of)} runs.")
     stopped = rows / text_store.UNFINISHED
     if text_store.is_text_store(stopped):
         (experiment,) = read([stopped])

@@ -65,7 +65,7 @@ def test_the_rows_of_all_of_it_are_small_enough_to_commit(whole: Path) -> None:
 
 def test_a_page_of_all_rows_has_the_papers_table_beside_ours(whole: Path) -> None:
     made = page.sections(whole)
-    assert made["standing"].startswith("**162 of 162 runs** of CQL, SA-CQL and matched are there, 18 of 18 datasets")
+    assert made["standing"].startswith("**162 of 162 runs** of CQL, SA-CQL and matched are done; 18 of 18 datasets")
     lines = made["layout"].splitlines()
     assert sum(line.startswith(tuple(f"| {name} " for name in NAMES)) for line in lines) == 18
     assert lines[-1].startswith("| **average of 18** |")
