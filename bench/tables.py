@@ -117,8 +117,8 @@ def d3rlpy_table() -> str:
 def products_sentence() -> str:
     """How much of a step its matrix products take."""
     rows = [json.loads(line) for line in (HERE / "rows" / "cpu-floor.jsonl").read_text("utf-8").splitlines()]
-    shares = [f"{100 * row['share']:.0f} % of {row['algorithm']}'s with {LAYERS[_widths(row)]} layers" for row in rows]
-    return f"Alone these products take {', '.join(shares[:-1])} and {shares[-1]}."
+    shares = [f"{100 * row['share']:.0f} % for {row['algorithm']} with {LAYERS[_widths(row)]} layers" for row in rows]
+    return f"All products alone take this much of a step's time: {', '.join(shares)}."
 
 
 def _widths(row: Mapping[str, Any]) -> str:
