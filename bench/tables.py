@@ -117,12 +117,12 @@ def d3rlpy_table() -> str:
 def products_sentence() -> str:
     """How much of a step its matrix products take."""
     rows = [json.loads(line) for line in (HERE / "rows" / "cpu-floor.jsonl").read_text("utf-8").splitlines()]
-    shares = [f"{100 * row['share']:.0f} % for {row['algorithm']} with {LAYERS[_widths(row)]} layers" for row in rows]
-    return f"All products alone take this much of a step's time: {', '.join(shares)}."
-
-
-def _widths(row: Mapping[str, Any]) -> str:
-    return ",".join(map(str, row["hidden"]))
+    shares: dict[str, list[str]] = {}
+    for row in rows:
+        layers = LAYERS[",".join(map(str, row["hidden"]))]
+        shares.setdefault(layers, []).append(f"{100 * row['share']:.0f} % ({row['algorithm']})")
+    told = (f"{' and '.join(each)} with {layers} layers" for layers, each in shares.items())
+    return f"Products alone take this much of a step's time: {'; '.join(told)}."
 
 
 if __name__ == "__main__":
