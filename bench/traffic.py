@@ -14,13 +14,10 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import os
 import re
 import sys
 from collections import Counter
 from pathlib import Path
-
-os.environ["JAX_PLATFORMS"] = "cpu,cuda"
 
 import jax
 import jax.numpy as jnp
@@ -153,6 +150,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=12, help="kinds of kernels shown")
     parser.add_argument("--json", type=Path, help="also append one JSON object a line to this file")
     options = parser.parse_args()
+    jax.config.update("jax_platforms", "cpu,cuda")
     device = topologies.get_topology_desc("", "cuda", topology="1x1x1", target_config=H200).devices[0]
     data = dataset(17, 6, 100_000)
     feed, specs = DeviceData.of([data]), [spec_of(data)]
