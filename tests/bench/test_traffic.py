@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
+Scripts = Callable[[str], ModuleType]
 PROGRAM = """
 %inner (a: f32[4,8]) -> f32[4] {
   %a = f32[4,8]{1,0} parameter(0)
@@ -36,20 +37,20 @@ ENTRY %main (p: f32[4,8]) -> f32[4,8] {
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+def script(monkeypatch: pytest.MonkeyPatch) -> Scripts:
     """A script of measurements by its name; they import one another."""
     monkeypatch.syspath_prepend(str(BENCH))
     return importlib.import_module
 
 
-def test_bytes_are_those_of_shapes(script: Callable[[str], ModuleType]) -> None:
+def test_bytes_are_those_of_shapes(script: Scripts) -> None:
     size = script("traffic").size
     assert size("f32[4,8]{1,0}") == 128
     assert size("(bf16[4,2]{1,0}, f32[], pred[7]{0})") == 16 + 4 + 7
     assert size("s8[33554432]{0}") == 0  # a library's workspace
 
 
-def test_a_step_is_the_body_with_the_most_kernels_and_each_operand_counts_once(script: Callable[[str], ModuleType]) -> None:
+def test_a_step_is_the_body_with_the_most_kernels_and_each_operand_counts_once(script: Scripts) -> None:
     assert script("traffic").launches(PROGRAM) == [
         ("input_reduce_fusion", 16 + 128),
         ("gemm", 32 + 128 + 32),
@@ -57,7 +58,7 @@ def test_a_step_is_the_body_with_the_most_kernels_and_each_operand_counts_once(s
     ]
 
 
-def test_products_are_found_wherever_they_are_and_counted_as_often_as_they_run(script: Callable[[str], ModuleType]) -> None:
+def test_products_are_found_wherever_they_are_and_counted_as_often_as_they_run(script: Scripts) -> None:
     def program(x: jax.Array, w: jax.Array) -> jax.Array:
         def again(total: jax.Array, _: None) -> tuple[jax.Array, None]:
             return jnp.tanh(total @ w), None
