@@ -47,3 +47,14 @@ def test_a_time_limit_saves_and_resume_goes_on_with_the_same_bits(tmp_path: Path
     assert found.checkpoints[30].read_bytes() == expected.checkpoints[30].read_bytes()
     with pytest.raises(sapp.SappError, match="time_limit is 0: it must be more than 0 seconds"):
         train(tmp_path / "none", time_limit=0)
+
+
+def test_what_compiling_took_is_given_back_once_a_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+    monkeypatch.setattr("sapp.training.loop.give_back", lambda: given.append(1))
+    small = sapp.CQL(hidden=(8,), batch_size=8, action_samples=1, weights=sapp.DualDICE(hidden=(8,)))
+    sapp.train(
+        small, behaviour_dataset(episodes=4), steps=6, phases=sapp.sa_protocol(6, 2, 2), log_every=2, eval_every=0,
+        progress=False, out=tmp_path / "run",
+    )  # fmt: skip
+    assert len(given) == 3  # however many rows a phase has
