@@ -69,7 +69,8 @@ class CQL(Algorithm):
         backup: which action the target takes at s': mode, sample, or soft (sample with entropy).
         alpha_scale: what α multiplies: d3rlpy-v1 (α/2 per critic, the paper's scale), per-critic (α) or half-td
             (2α).
-        kernel: how the critics' gradient is computed: xla, fused or tiles (both CUDA, mixed), or auto.
+        kernel: how the critics' gradient is computed: xla, fused (CUDA, mixed), tiles (the same, not yet tried on a
+            GPU), or auto.
 
     Examples:
         >>> import sapp
@@ -183,15 +184,13 @@ class CQL(Algorithm):
         from sapp.kernels import conservative, conservative_tiles  # not before: Pallas is slow to import
 
         states, actions = batch.action.shape
-        reason = conservative.misfit(self.hidden, actions, 3 * self.action_samples, states)
-        if self.kernel == "tiles":
-            reason = reason or conservative_tiles.misfit(self.hidden)
-        if reason is not None and self.kernel != "auto":
-            raise SappError(f"kernel {self.kernel} cannot take {reason}; use kernel xla")
-        if reason is not None:
-            return critic_gradient
         by = conservative_tiles if self.kernel == "tiles" else conservative
-        return partial(fused_critic_gradient, by.log_sum_exp_gradient)
+        reason = by.misfit(self.hidden, actions, 3 * self.action_samples, states)
+        if reason is None:
+            return partial(fused_critic_gradient, by.log_sum_exp_gradient)
+        if self.kernel == "auto":
+            return critic_gradient
+        raise SappError(f"kernel {self.kernel} cannot take {reason}; use kernel xla")
 
 
 Proposals = tuple[Array, Array]

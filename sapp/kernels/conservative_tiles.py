@@ -1,8 +1,8 @@
 """CQL's log-sum-exp and its gradient, each hidden layer's product and all that is done to it in one visit of a tile.
 
-What ``sapp.kernels.conservative`` computes, to the same bits of operands and sums. There the large products are the
+What ``sapp.kernels.conservative`` computes, with operands and sums of the same types. There the large products are the
 library's, and what lies between two of them is written and read again; here a tile of rows stays on the chip from a
-product's operands to what the next product reads:
+product's operands to what the next product reads, and its sums are rounded only after bias, ReLU and mask:
 
     forward    h₁ = relu(x̃ W̃) made as it is multiplied, and written     reads x̃, writes h₁, h_l
                h_l = relu(h_{l−1} W_l + b_l)
@@ -12,8 +12,8 @@ product's operands to what the next product reads:
                first layer: x̃ᵀ dh₁ in place of dh₁, h₁ made again          reads dh₂, writes next to nothing
     dW_l = h_{l−1}ᵀ dh_l                                                   library
 
-Half of the memory traffic is left (``python bench/traffic.py`` counts it). This compiles for an H200 but has not been
-timed on one yet, so it is used only where it is asked for.
+``python bench/traffic.py`` counts the bytes that this saves. It compiles for an H200 but has not run on one yet, so it
+is used only where it is asked for.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from jax import Array
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton as plt
 
+from sapp.kernels import conservative
 from sapp.kernels.conservative import COLUMNS, NEVER, ROWS, Layers, Penalty, Tiles, dot, product
 
 Given = tuple[Array, pl.BlockSpec]
@@ -42,9 +43,11 @@ BACK_COLUMNS = 128
 """Columns of the first layer's gradient that a program makes: its sums and the mask beside them."""
 
 
-def misfit(hidden: tuple[int, ...]) -> str | None:
-    """What keeps a problem that ``conservative`` takes from using these kernels, or None."""
-    return f"hidden layers {hidden}: it takes up to {WIDEST} units" if max(hidden) > WIDEST else None
+def misfit(hidden: tuple[int, ...], actions: int, proposals: int, batch: int) -> str | None:
+    """As ``sapp.kernels.conservative.misfit``."""
+    if max(hidden) > WIDEST:
+        return f"hidden layers {hidden}: it takes up to {WIDEST} units"
+    return conservative.misfit(hidden, actions, proposals, batch)
 
 
 def log_sum_exp_gradient(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from types import ModuleType
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,19 +17,27 @@ from critic_problems import A, B, S, by, distance, plain, problem
 from sapp import CQL, SappError
 from sapp.algorithms.cql import critic_gradient, fused_critic_gradient
 from sapp.core.spec import Spec
-from sapp.kernels import conservative
+from sapp.kernels import conservative, conservative_tiles
 
-FUSED = partial(fused_critic_gradient, conservative.log_sum_exp_gradient)
+KERNELS = pytest.mark.parametrize("kernels", [conservative, conservative_tiles], ids=["fused", "tiles"])
+"""Both ways to compute the same."""
+FUSED, TILES = (
+    partial(fused_critic_gradient, module.log_sum_exp_gradient) for module in (conservative, conservative_tiles)
+)
 
 
+@KERNELS
 @pytest.mark.parametrize(
     ("hidden", "samples", "actions"),
     [((64, 64), 10, 3), ((64, 128, 64), 10, 3), ((64, 64, 64, 64), 10, 6), ((64, 64), 3, 14), ((64, 64), 21, 2)],
 )
-def test_equals_the_plain_gradient_in_float32(hidden: tuple[int, ...], samples: int, actions: int) -> None:
+def test_equals_the_plain_gradient_in_float32(
+    hidden: tuple[int, ...], samples: int, actions: int, kernels: ModuleType
+) -> None:
+    """Two to four hidden layers; x̃ of 16 and of 32 columns; tiles of two, four and eight states."""
     arguments = problem(hidden, samples, actions)
     values, gradient = plain(*arguments)
-    found = by(conservative, *arguments)
+    found = by(kernels, *arguments)
     np.testing.assert_allclose(found.log_sum_exp, values, rtol=1e-5, atol=1e-5)
     for mine, theirs in zip(jax.tree.leaves(found.layers), jax.tree.leaves(gradient), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-5 * float(jnp.max(jnp.abs(theirs))))
@@ -46,7 +57,7 @@ def test_the_kernel_is_the_program_for_every_machine(hidden: tuple[int, ...]) ->
 
 
 @pytest.mark.parametrize("value", [350.0, 1_400.0])
-@pytest.mark.parametrize("gradient_of", [critic_gradient, FUSED])
+@pytest.mark.parametrize("gradient_of", [critic_gradient, FUSED, TILES])
 def test_large_values_and_their_errors_keep_their_bits(value: float, gradient_of: object) -> None:
     """The logged action's value, its TD error and their gradient are those of float32 to a part in a thousand, at sizes
     where bfloat16 has steps of two and of eight."""
@@ -65,7 +76,8 @@ def test_large_values_and_their_errors_keep_their_bits(value: float, gradient_of
     assert np.allclose(gradient.mlp.layers[-1].bias, truth.mlp.layers[-1].bias, rtol=0, atol=2e-3)
 
 
-def test_a_gradient_of_any_size_survives() -> None:
+@pytest.mark.parametrize("gradient_of", [FUSED, TILES], ids=["fused", "tiles"])
+def test_a_gradient_of_any_size_survives(gradient_of: Callable[..., Any]) -> None:
     """Outlier units, as trained critics have them, and values of a thousand: nothing of the TD gradient is lost."""
     for factor in (1.0, 30.0):
 
@@ -76,16 +88,17 @@ def test_a_gradient_of_any_size_survives() -> None:
             return eqx.tree_at(lambda c: c.mlp.layers[1].weight, critics, outliers), batch, target, *rest
 
         (_, _), truth = critic_gradient(*sized("float32"))
-        (_, _), fused = FUSED(*sized("mixed"))
+        (_, _), fused = gradient_of(*sized("mixed"))
         assert distance(fused, truth) < 0.1
 
 
-def test_members_of_a_population_do_not_mix() -> None:
+@KERNELS
+def test_members_of_a_population_do_not_mix(kernels: ModuleType) -> None:
     """Under vmap each member gets its own gradient."""
     members = [problem((64, 64), seed=seed) for seed in range(3)]
-    together = jax.vmap(partial(by, conservative))(*jax.tree.map(lambda *x: jnp.stack(x), *members))
+    together = jax.vmap(partial(by, kernels))(*jax.tree.map(lambda *x: jnp.stack(x), *members))
     for number, member in enumerate(members):
-        alone = by(conservative, *member)
+        alone = by(kernels, *member)
         for mine, theirs in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
             np.testing.assert_allclose(mine[number], theirs, rtol=1e-5, atol=1e-6)
 
