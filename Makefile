@@ -22,10 +22,11 @@ help:
 	@echo "make types    mypy"
 	@echo "make clean    remove .venv and caches"
 
-# The stamp is written last, so that an interrupted installation starts over.
+# The stamp is written last, so that an interrupted installation starts over. Python compiles what it imports; pip would
+# compile everything.
 .venv/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	$(BIN)/pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
 	touch $@
 
 install: .venv/.installed
