@@ -37,7 +37,7 @@ assert chosen["discounted_return_low"] <= true <= chosen["discounted_return_high
 assert max(truths.values()) - true <= 0.1 * (max(truths.values()) - min(truths.values())) + 0.02
 print("ward:", true)
 """
-"""What follows the guide's last block: the interval holds what the chosen policy earns, and no other earns much more."""
+"""What follows the guide's last block: the interval holds what the chosen policy earns; no other earns much more."""
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
