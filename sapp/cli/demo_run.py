@@ -122,7 +122,7 @@ def _begun(out: str | Path | None, sizes: Sizes) -> tuple[Path, Sizes, str]:
         return (
             folder,
             sizes,
-            f"The demo in {folder} goes on as it began: {sizes.worlds} problems, {sizes.steps:,} steps.",
+            f"Continuing the demo in {folder}, as it began: {sizes.worlds} problems, {sizes.steps:,} steps.",
         )
     own = f".{SIZES}."  # what a start that was killed left is cleared by the next that writes the sizes
     if folder.exists() and not (folder.is_dir() and all(each.name.startswith(own) for each in folder.iterdir())):
