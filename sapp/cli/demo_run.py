@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from sapp.tabular.uneven_coverage import Floats, World
 
 PROBLEM = (
-    "An episode begins with one decision at the entrance; the rest of it is spent in a hall. Half of the discounted "
-    "return is decided at the entrance. With uneven coverage only one logged step in 25 is there (with even coverage, "
-    "one in two): too few to know the best action there, plenty in the hall."
+    "An episode begins with one decision at the entrance; the rest of it is spent in a hall. Half of a policy's "
+    "discounted value is decided at the entrance. Where coverage is uneven that is one logged row in 25 (in the even "
+    "case, one in two): too few to know the best action there, plenty in the hall."
 )
 READING = (
     "Regret in percent of a random policy's (lower is better); in brackets, 95 % intervals over problems; differences "
@@ -222,6 +222,6 @@ def _export(run: Run, folder: Path, console: Console) -> None:
         return
     _say(
         console,
-        f"Exported: {folder / 'policy.onnx'}, the same actions as the original on {card['check']['inputs']:,} inputs; "
+        f"Exported: {folder / 'policy.onnx'}, the same actions as ours on {card['check']['inputs']:,} inputs; "
         f"its card: {folder / 'policy.md'}",
     )
