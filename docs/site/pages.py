@@ -63,6 +63,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return outside_fences(markdown, lambda text: LINK.sub(moved, text))
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Keeps the studies' tables of numbers out of the search, whose results they would fill."""
+    del config, files
+    return html.replace("<table>", "<table data-search-exclude>") if page.file.src_uri.startswith("studies/") else html
+
+
 def outside_fences(markdown: str, change: Any) -> str:
     """The text with a function applied to all that is not a block of code."""
     parts, end = [], 0

@@ -38,7 +38,7 @@ class Algorithm(eqx.Module):
         lr: learning rate.
         actor_lr: learning rate of the actor.
         critic_lr: learning rate of the critics.
-        temperature_lr: learning rate of the temperature, the price of entropy.
+        temperature_lr: learning rate of the temperature, the weight of the entropy.
         initial_temperature: the temperature at the start.
         behaviour_lr: learning rate of the cloned behaviour.
         behaviour_steps: updates at the start that only clone the behaviour.

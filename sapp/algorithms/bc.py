@@ -23,10 +23,10 @@ class BCState(eqx.Module):
 class BC(Algorithm):
     """E_B[mean_d (μ_d(s) − a_d)²]: TD3+BC without its Q.
 
-    Defaults: TD3+BC's actor and normalisation, as CORL's BC has them.
+    Defaults: TD3+BC's actor and normalisation, as in CORL's BC.
 
     Attributes:
-        noise: deviation of the policy as a distribution over actions, which ratios are taken of.
+        noise: standard deviation of the policy's distribution of actions, which DualDICE sees.
 
     Examples:
         >>> import sapp

@@ -107,8 +107,8 @@ class BCQ(Algorithm):
 
     Attributes:
         limit: largest perturbation of an action; actions lie in [−1, 1].
-        next_actions: actions that the target takes the best of.
-        candidates: actions that the policy plays the best of.
+        next_actions: number of actions of which the target takes the best.
+        candidates: number of actions of which the policy plays the best.
 
     Examples:
         >>> import sapp

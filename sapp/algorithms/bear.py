@@ -53,9 +53,9 @@ class BEAR(Algorithm):
         alpha_lr: learning rate of the multiplier α.
         initial_alpha: α at the start.
         warm_steps: updates at the start in which the actor follows the MMD alone.
-        mmd_samples: actions of policy and VAE that the MMD is estimated from.
-        next_actions: actions that the target takes the best of.
-        candidates: actions that the policy plays the best of.
+        mmd_samples: number of actions of policy and VAE from which the MMD is estimated.
+        next_actions: number of actions of which the target takes the best.
+        candidates: number of actions of which the policy plays the best.
 
     Examples:
         >>> import sapp

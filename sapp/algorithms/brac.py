@@ -53,12 +53,12 @@ class BRAC(Algorithm):
         alpha: α, the weight of the divergence, in the unit of a reward.
         sigma: width of the MMD's kernel.
         kernel: of the MMD: gaussian or laplacian.
-        target_divergence: what α is steered to, where it learns.
-        alpha_lr: learning rate of α; 0: it stays as it is.
+        target_divergence: the divergence that α is adjusted to, if it learns.
+        alpha_lr: learning rate of α; 0 keeps it fixed.
         warm_steps: updates at the start in which the actor follows the divergence alone.
         divergence: between policy and behaviour: kl or mmd.
         value_penalty: penalise the target, too (BRAC-v), not the actor alone (BRAC-p).
-        samples: actions that the divergence is estimated from.
+        samples: number of actions from which the divergence is estimated.
         critic_hidden: layer sizes of the critics.
 
     Examples:

@@ -83,7 +83,7 @@ class DQN(ScoreLearner):
 
     Attributes:
         target_every: updates between two copies of Q into its target.
-        quantiles: of the return, for QR-DQN; 0: the mean alone.
+        quantiles: number of quantiles of the return, for QR-DQN; 0 = the mean alone.
         double: the target's action is the best by Q, not by its target copy.
         optimiser: adam or rmsprop.
         adam_eps: Adam's ε.

@@ -55,7 +55,7 @@ class EDAC(Algorithm):
         critics  Σ_i E_B[(Q_i(s,a) − y)²] + η/(N−1)·E_B[w(s)·Σ_{i≠j} cos(∇_a Q_i(s,a), ∇_a Q_j(s,a))]
                  y = r + γ(1−terminal)·(min_j Q̄_j(s',a') − τ·log π(a'|s')),   a' ~ π(s')
 
-    The second term keeps the critics' gradients from aligning, so that fewer of them are needed. Without it
+    The last term keeps the critics' gradients from aligning, so that fewer critics are needed. Without it
     (``diversify=False``) this is SAC-N.
 
     Defaults: the authors' code (An et al. 2021) for halfcheetah, three million steps; presets know N and η by dataset.

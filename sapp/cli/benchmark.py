@@ -17,7 +17,7 @@ _MAKE = """Make a dataset of the benchmark on this machine, without a network: N
   {halfcheetah,hopper,walker2d}-{random,medium,medium-replay,full-replay,expert,medium-expert}
 
 It goes into the local Minari root ($MINARI_DATASETS_PATH, or ~/.minari/datasets) as sapp/hopper/medium-v0 and so on, in
-D4RL's size unless --transitions says less. An interrupted generation goes on where it stopped. Names with a version,
+D4RL's size unless --transitions says less. After an interruption the same command continues. Names with a version,
 such as hopper-medium-v2, are D4RL's own files: 'sapp data show hopper-medium-v2' downloads them.
 
 \b
@@ -48,7 +48,7 @@ def make(
     policy_from: Annotated[
         Path | None, typer.Option("--policy-from", help="Use the behaviour policy in this D4RL file (.hdf5, .npz).")
     ] = None,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace one that was made otherwise.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace a dataset that was made differently.")] = False,
     threads: Annotated[int | None, typer.Option("--threads", help="Simulator threads [one per core].")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:

@@ -29,15 +29,15 @@ The run folder holds snapshots/ (policies spread over training, denser early), b
 evaluations.csv (returns of each snapshot, stochastic and deterministic), metrics.csv, and datasets/: the replay buffer
 of each member as a file that 'sapp train' and 'sapp data show' read.
 
-SAC's hyper-parameters are options of their names: --critic-lr 1e-3 --hidden 64,64 --batch-size 128.
+SAC's hyper-parameters are options: --critic-lr 1e-3 --hidden 64,64 --batch-size 128.
 
-With --algorithm dqn, ENV is an Atari game such as ALE/Pong-v5 (or catch), and the folder holds replay_logs/, everything
-that was played in DQN-Replay's own layout, the network at the end and metrics.csv. DQN's hyper-parameters are options
-too: --lr 2.5e-4 --optimiser rmsprop.
+With --algorithm dqn, ENV is an Atari game such as ALE/Pong-v5 (or catch), and the folder holds replay_logs/ (everything
+that was played, in DQN-Replay's layout), the final network and metrics.csv. DQN's hyper-parameters are options, too:
+--lr 2.5e-4 --optimiser rmsprop.
 
-With --policy nothing is learned: any environment is played by a policy that is there already (uniform, an npz file, or
-the folder of a training run; for images also that of an online DQN) with as many steps at each --epsilon. Games are
-logged in DQN-Replay's layout, everything else goes into data.npz, or into a Minari dataset with --minari.
+With --policy nothing is learned: a given policy plays (uniform, an npz file, or the folder of a training run; for
+images also that of an online DQN), for equally many steps at each --epsilon. Games are logged in DQN-Replay's layout,
+everything else goes into data.npz, or into a Minari dataset with --minari.
 
 \b
 Examples:
@@ -52,7 +52,7 @@ Examples:
 
 Words = Annotated[list[str] | None, typer.Argument(metavar="ENV...", show_default=False)]
 Algorithm = Annotated[str, typer.Option("--algorithm", help="sac, or dqn for images.")]
-Steps = Annotated[str, typer.Option("--steps", help="Environment steps of each seed.")]
+Steps = Annotated[str, typer.Option("--steps", help="Environment steps per seed.")]
 Seeds = Annotated[str, typer.Option("--seeds", help="How many (0, 1, ...), or which: 3,7,11.")]
 RandomSteps = Annotated[
     str | None, typer.Option("--random-steps", help="Uniform actions at the start [sac: 5_000, dqn: 20_000].")
@@ -71,22 +71,22 @@ MinariId = Annotated[str | None, typer.Option("--minari", help="With --policy: w
 Temperature = Annotated[
     float, typer.Option("--temperature", help="With --policy: of a file's softmax; lower is more decided.")
 ]
-Capacity = Annotated[str, typer.Option("--capacity", help="dqn: steps in the replay ring.")]
-UpdatePeriod = Annotated[int, typer.Option("--update-period", help="dqn: steps for each update.")]
-Snapshots = Annotated[int, typer.Option("--snapshots", help="Policies to keep of each seed.")]
+Capacity = Annotated[str, typer.Option("--capacity", help="dqn: steps in the replay buffer.")]
+UpdatePeriod = Annotated[int, typer.Option("--update-period", help="dqn: steps per update.")]
+Snapshots = Annotated[int, typer.Option("--snapshots", help="Policies to keep per seed.")]
 Rows = Annotated[
-    int | None, typer.Option("--rows", help="Environments of a seed that run side by side [sac: 16, dqn: 64].")
+    int | None, typer.Option("--rows", help="Parallel environments per seed [sac: 16, dqn: 64].")
 ]
 Chunk = Annotated[
     int, typer.Option("--chunk", help="Steps, and as many updates, between two changes of the acting policy.")
 ]
 Episodes = Annotated[int, typer.Option("--eval-episodes", help="Episodes per snapshot (0 = off).")]
 Record = Annotated[
-    str | None, typer.Option("--record", help="Also record so many transitions with each seed's best snapshot.")
+    str | None, typer.Option("--record", help="Also record this many transitions with each seed's best snapshot.")
 ]
 StepLimit = Annotated[int | None, typer.Option("--max-episode-steps", help="Step limit, for environments without one.")]
 TimeLimit = Annotated[
-    float | None, typer.Option("--time-limit", help="Save and stop after so many seconds; --resume goes on.")
+    float | None, typer.Option("--time-limit", help="Save and stop after this many seconds; --resume continues.")
 ]
 Threads = Annotated[int | None, typer.Option("--threads", help="Simulator threads [cores - 1].")]
 Out = Annotated[Path | None, typer.Option("--out", "-o", help="Run folder; default runs/sac-ENV-TIME.")]
@@ -270,7 +270,8 @@ def _finish_sac(run: Any, episodes: int, recorded: int | None, *, quiet: bool) -
 
     if run.step < run.plan.steps:
         say(
-            f"Run: {run.path}, at step {run.step:,} of {run.plan.steps:,}; go on with: sapp collect --resume {run.path}"
+            f"Run: {run.path}, at step {run.step:,} of {run.plan.steps:,}; "
+            f"continue with: sapp collect --resume {run.path}"
         )
         return
     found = evaluate_snapshots(run, episodes=episodes) if episodes else []

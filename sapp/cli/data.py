@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sapp.data import Dataset
 
 data_app = Commands(
-    help="Look at datasets, check their physics, convert them.",
+    help="Look at, check, make and convert datasets.",
     epilog="Example: sapp data show hopper-medium-v2",
     rich_markup_mode=None,
     context_settings=SETTINGS,
@@ -27,11 +27,14 @@ benchmark.add_commands(data_app)
 
 @data_app.command(
     epilog="Example: sapp data check plant.csv --columns plant.toml",
-    short_help="Say what is wrong with logs, and what loading does.",
-    help="Say what is wrong with logs, and what is done about it when they are loaded; nothing is changed.",
+    short_help="Say what is wrong with logs and how they are loaded.",
+    help="Say what is wrong with logs and what loading does about it; nothing is changed.",
 )
 def check(
-    source: Annotated[str, typer.Argument(metavar="LOGS", help="File, D4RL name or Minari id.", show_default=False)],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="LOGS", help="File, dataset such as hopper-medium, or Minari id.", show_default=False),
+    ],
     columns: Columns = None,
     environment: Home = None,
     limit: Limit = None,

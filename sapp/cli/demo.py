@@ -15,9 +15,9 @@ def add_command(app: typer.Typer) -> None:
     app.command(
         short_help="Show where state-aware pessimism helps and where it cannot.",
         epilog="Example: sapp demo --out runs/demo",
-        help="Show where state-aware pessimism must help and where it cannot: exact solutions and networks that learn, "
-        "each beside its control; then what the logs say a policy is worth, its ONNX file, and a figure. Under three "
-        "minutes on two cores. If --out holds a demo that was interrupted, it goes on as it began.",
+        help="Show where state-aware pessimism must help and where it cannot: CQL, SA-CQL and a control, solved "
+        "exactly and learned by networks; then a policy's value as estimated from its logs, an ONNX file and a figure. "
+        "Under three minutes on two cores. If --out holds a demo that was interrupted, it continues.",
     )(demo)
 
 

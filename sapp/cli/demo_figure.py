@@ -64,8 +64,8 @@ def _draw_shares(axis: Any, world: World) -> None:
     """What share of the data, and of a policy's discounted visits, episodes' first step has, and all later ones."""
     doors = world.data.observation[0].size - int((world.occupancy == world.occupancy[-1]).sum())
     rows = {
-        "share of the\nlogged data": (world.share[:doors].sum(), world.share[doors:].sum()),
-        "share of a\npolicy's value": (world.occupancy[:doors].sum(), world.occupancy[doors:].sum()),
+        "share of the\nlogged steps": (world.share[:doors].sum(), world.share[doors:].sum()),
+        "weight in the\ndiscounted return": (world.occupancy[:doors].sum(), world.occupancy[doors:].sum()),
     }
     for position, values in enumerate(rows.values()):
         bottom = 0.0

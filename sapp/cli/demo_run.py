@@ -40,9 +40,9 @@ PROBLEM = (
     "case, one in two): too few to know the best action there, plenty in the hall."
 )
 READING = (
-    "Regret in percent of a random policy's, lower is better; in brackets 95 % intervals over problems, differences "
-    "paired by problem. Each way to spread CQL's penalty has its best strength, chosen on other problems. 'shuffled' "
-    "has SA-CQL's weights at the wrong states: what it gains or loses is not the knowledge of the state."
+    "Regret in percent of a random policy's (lower is better); in brackets, 95 % intervals over problems; differences "
+    "are paired by problem. Each method has the penalty strength that was best on other problems. 'shuffled' has "
+    "SA-CQL's weights at the wrong states: what it gains or loses is not due to knowing the states."
 )
 SIZES = "demo.json"
 
@@ -122,7 +122,7 @@ def _begun(out: str | Path | None, sizes: Sizes) -> tuple[Path, Sizes, str]:
         return (
             folder,
             sizes,
-            f"The demo in {folder} goes on as it began: {sizes.worlds} problems, {sizes.steps:,} steps.",
+            f"Continuing the demo in {folder}, as it began: {sizes.worlds} problems, {sizes.steps:,} steps.",
         )
     own = f".{SIZES}."  # what a start that was killed left is cleared by the next that writes the sizes
     if folder.exists() and not (folder.is_dir() and all(each.name.startswith(own) for each in folder.iterdir())):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def add_command(app: typer.Typer) -> None:
     """Add ``evaluate`` to ``sapp``."""
     app.command(
-        short_help="Play a run's policies, or judge them from logs alone.",
+        short_help="Play a run's policies, or estimate their value from logs.",
         epilog="Example: sapp evaluate runs/first --episodes 100",
         help="Play the newest checkpoint of a run's members, all at once, and print returns and normalised scores; or, "
         "with --offline, estimate from logs alone what they are worth (exit code 3 where no estimate deserves trust).",
@@ -49,7 +49,7 @@ def evaluate(
     max_episode_steps: Annotated[
         int | None, typer.Option("--max-episode-steps", help="Cut episodes there [the environment's own limit].")
     ] = None,
-    offline: Annotated[bool, typer.Option("--offline", help="From logs alone; RUN may be a policy file, too.")] = False,
+    offline: Annotated[bool, typer.Option("--offline", help="Estimate from logs; RUN may be a policy file.")] = False,
     data: OfflineData = None,
     columns: ColumnsFile = None,
     discount: Discount = None,

@@ -29,10 +29,10 @@ NAME is one of these, or a Python file of your own whose function grid(scale) de
 \b
 {chr(10).join(f"  {name:<14} {what}" for name, what in EXPERIMENTS.items())}
 
---scale smoke takes minutes on two cores (tiny networks on logs of the point task: it shows that all parts work), small
-hours on one GPU (medium and random data, 200k steps), paper is the paper's protocol. Results go into a store; what it
-holds is never trained again, and the same command resumes an interrupted experiment. --rows keeps the results as text,
-too, so that an experiment can go on where neither its store nor its run folders are at hand.
+--scale smoke takes minutes on two cores (tiny networks on logs of the point task, to show that all parts work), small
+takes hours on one GPU (medium and random data, 200k steps), and paper is the paper's protocol. Results go into a
+store; what it holds is never trained again, and the same command resumes an interrupted experiment. --rows also keeps
+the results as CSV files, from which an experiment can continue without its store and run folders.
 
 \b
 Examples:
@@ -42,7 +42,7 @@ Examples:
   sapp experiment studies/skewed_coverage/grid.py --scale paper --seeds 5
   sapp experiment atari --scale small --data logs    # logs/pong and so on, from sapp collect --algorithm dqn
 """
-_REPORT = """Write one self-contained page: tables with the paper's numbers beside ours, learning curves, diagnostics.
+_REPORT = """Write one self-contained page: tables of scores and differences, learning curves, diagnostics.
 
 SOURCES are results stores, run folders, folders that hold either, or the folder of an experiment's --rows. The page
 needs no network; open it in any browser.
@@ -90,7 +90,7 @@ def experiment(
     precision: Annotated[str | None, typer.Option("--precision", help="auto, float32, tf32 or mixed [auto].")] = None,
     fallback: Annotated[
         bool,
-        typer.Option("--fallback", help="Weights of 1 while the ratio estimate is unreliable; the paper has none."),
+        typer.Option("--fallback", help="Weights of 1 while the ratio estimate is unreliable (not the paper's)."),
     ] = False,
     on: Annotated[str, typer.Option("--on", help="local, or ray: jobs go to the nodes of a Ray cluster.")] = "local",
     address: Annotated[
@@ -98,12 +98,12 @@ def experiment(
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option("--time-limit", help="Seconds, shared out among the jobs; the same command goes on afterwards."),
+        typer.Option("--time-limit", help="Seconds, divided among the jobs; the same command continues."),
     ] = None,
     together: Annotated[
         bool,
         typer.Option(
-            "--together", help="Train all environments side by side: faster on a large GPU, needs memory for all data."
+            "--together", help="Train all environments together: faster on a GPU that holds all data."
         ),
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,

@@ -16,7 +16,7 @@ def add_command(app: typer.Typer) -> None:
     app.command(
         short_help="Write a policy as ONNX, with its card.",
         epilog="Example: sapp export runs/first policy.onnx --member cql/plant/0",
-        help="Write a policy as ONNX, checked against ours, and its card beside it (pip install 'sapp-rl[onnx]').",
+        help="Write a policy as ONNX, compared with the original, and its card (pip install 'sapp-rl[onnx]').",
     )(export)
 
 
@@ -25,7 +25,7 @@ def export(
     target: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="What to write.", show_default=False)],
     member: Annotated[str | None, typer.Option("--member", help="Which policy, if the run has several.")] = None,
     step: Annotated[int | None, typer.Option("--step", help="Which checkpoint [the newest].")] = None,
-    samples: Annotated[int, typer.Option("--samples", help="Random inputs to compare on.")] = 1_000,
+    samples: Annotated[int, typer.Option("--samples", help="Random inputs on which the two are compared.")] = 1_000,
     force: Force = False,
     json: Json = False,
 ) -> None:

@@ -19,7 +19,7 @@ Columns = Annotated[
     list[str] | None,
     typer.Option(
         "--columns", "--map", metavar="FILE|KEY=VALUE",
-        help="What the columns of logs mean: a TOML file, or one key of it, such as last_step=end; may be repeated.",
+        help="What the columns of logs mean: a TOML file, or one key of it, such as last_step=end; repeatable.",
     ),
 ]  # fmt: skip
 Environment = Annotated[str | None, typer.Option("--environment", help="Play in this environment instead.")]
@@ -30,7 +30,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a file of that nam
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table at the end.")]
 TimeLimit = Annotated[
-    float | None, typer.Option("--time-limit", help="Save and stop after so many seconds; resume goes on.")
+    float | None, typer.Option("--time-limit", help="Save and stop after this many seconds; resume continues.")
 ]
 LogTo = Annotated[
     str | None, typer.Option("--log-to", help="Also log to wandb, mlflow, tensorboard, csv; joined by commas.")
@@ -40,10 +40,12 @@ StopEarly = Annotated[
     int | None, typer.Option("--stop-early", metavar="N", help="Stop after N evaluations without a higher return.")
 ]
 PushTo = Annotated[
-    str | None, typer.Option("--push-to", metavar="REPO", help="At the end publish policy and card on a model hub.")
+    str | None, typer.Option("--push-to", metavar="REPO", help="At the end, publish policy and card on a model hub.")
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A folder that train made.", show_default=False)]
-Source = Annotated[str, typer.Argument(metavar="DATA", help="File, D4RL name or Minari id.", show_default=False)]
+Source = Annotated[
+    str, typer.Argument(metavar="DATA", help="File, dataset such as hopper-medium, or Minari id.", show_default=False)
+]
 Name = Annotated[str | None, typer.Option("--name", help="Call the dataset this.")]
 Home = Annotated[str | None, typer.Option("--environment", help="The environment it is from.")]
 Low = Annotated[float | None, typer.Option("--action-low", help="Lowest action.")]

@@ -21,7 +21,7 @@ ALL_REFUSED = 3
 """Exit code where no estimate deserves trust: nothing is wrong with the input, but there is no answer."""
 
 OfflineData = Annotated[
-    str | None, typer.Option("--data", help="Judge on these logs [those the run was trained on]; needs --offline.")
+    str | None, typer.Option("--data", help="Evaluate on these logs [the run's own]; needs --offline.")
 ]
 ColumnsFile = Columns
 Discount = Annotated[float | None, typer.Option("--discount", help="γ of the value [the run's own].")]
@@ -63,7 +63,7 @@ def evaluate_offline(
 def select(
     paths: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders.", show_default=False)],
     checkpoints: Kept = "all",
-    data: Annotated[str | None, typer.Option("--data", help="Judge on these logs [those of the runs].")] = None,
+    data: Annotated[str | None, typer.Option("--data", help="Evaluate on these logs [the runs' own].")] = None,
     columns: ColumnsFile = None,
     by: Annotated[str, typer.Option("--by", help="value, or low: the lower end of the interval.")] = "value",
     act: ActAs = "mode",

@@ -14,7 +14,7 @@ from sapp.core.figures import check_figure
 
 theory_app = Commands(
     help="State-aware pessimism in finite MDPs: the paper's statements and its example.",
-    short_help="The paper's statements and its example in finite MDPs.",
+    short_help="Check the paper's statements in finite MDPs.",
     epilog="Example: sapp theory audit --mdps 50",
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -45,7 +45,7 @@ def _listed(rows: Mapping[str, str]) -> str:
     return "\n".join(f"  {name:<17} {what}" for name, what in rows.items())
 
 
-_HELP = f"""Train algorithms on datasets: all seeds (and values of a sweep) at once, as one compiled population.
+_HELP = f"""Train algorithms on datasets: all seeds and values of a sweep together, as one compiled program.
 
 ALGORITHM is one of these, or several joined by commas:
 
@@ -63,11 +63,11 @@ or a control of those, such as shuffled:dualdice; controls nest:
 \b
 {_listed({f"{name}:WEIGHTS": what for name, what in CONTROLS.items()})}
 
-DATA is a file (.hdf5, .npz, .parquet, .csv), a D4RL name such as hopper-medium-v2, or a Minari id. b0 and b1 of the
-weights follow the paper's tables by its name.
+DATA is a file (.hdf5, .npz, .parquet, .csv), a benchmark dataset such as hopper-medium (generated here) or, with a
+version, D4RL's own (hopper-medium-v2), or a Minari id. b0 and b1 of the weights follow the paper's tables by its name.
 
 Every hyper-parameter is an option of its name; 'sapp algorithms NAME' lists them. Several values joined by commas
-train side by side: --alpha 2.5,5,10. Parts have dotted names: --weights.hidden 64,64 --weights.f.b1 5.
+train together: --alpha 2.5,5,10. Parts have dotted names: --weights.hidden 64,64 --weights.f.b1 5.
 
 \b
 Examples:
@@ -80,7 +80,7 @@ Examples:
 def add_command(app: typer.Typer) -> None:
     """Add ``train`` to ``sapp``."""
     app.command(
-        context_settings=OPEN, help=_HELP, short_help="Train algorithms on datasets, all seeds at once.",
+        context_settings=OPEN, help=_HELP, short_help="Train algorithms on datasets, all seeds together.",
         options_metavar="[OPTIONS] [--HYPER-PARAMETER VALUE]...",
     )(train)  # fmt: skip
 
@@ -143,7 +143,7 @@ def train(
         str | None, typer.Option("--precision", help="Of matrix products: auto, float32, tf32, mixed [auto].")
     ] = None,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Images: leave frames on the host even where the device could hold them.")
+        bool, typer.Option("--stream", help="Images: leave frames in the host's memory, even if the device has room.")
     ] = False,
     columns: Columns = None,
     environment: Environment = None,

@@ -35,7 +35,7 @@ def save_minari(dataset: Dataset, identity: str, *, description: str = "", root:
         dataset: what to write; observations as they were logged.
         identity: such as "cartpole/random-v0"; it must not exist yet.
         description: one or two sentences.
-        root: in place of Minari's usual folder.
+        root: a folder other than Minari's usual one.
 
     Examples:
         >>> import sapp

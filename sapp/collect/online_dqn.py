@@ -108,7 +108,7 @@ class DQNRun:
     def policy(self) -> Any:
         """The network of the newest checkpoint as a policy of stacks [B, stack, H, W]."""
         if not (self.path / NETWORK).exists():
-            raise SappError(f"{self.path}: no checkpoint yet; go on with: sapp collect --resume {self.path}")
+            raise SappError(f"{self.path}: no checkpoint yet; continue with: sapp collect --resume {self.path}")
         algorithm: DQN = configuration.build(self.config["algorithm"])
         spec = Spec.of_frames(self.config["frame"], self.config["num_actions"])
         like = jax.eval_shape(lambda key: algorithm.init(key, spec).scores, jax.random.PRNGKey(0))
@@ -257,7 +257,7 @@ def _go(run: DQNRun, env: FrameEnvironment, time_limit: float | None, progress: 
 def _interrupted(run: DQNRun, step: int) -> Interrupted:
     return Interrupted(
         f"interrupted; saved at step {step:,} of {run.config['steps']:,}, and what was played until then is in "
-        f"{run.log}; go on with: sapp collect --resume {run.path}"
+        f"{run.log}; continue with: sapp collect --resume {run.path}"
     )
 
 

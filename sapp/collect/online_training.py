@@ -127,7 +127,7 @@ def _go(run: OnlineRun, threads: int | None, progress: bool, began: float, time_
     except KeyboardInterrupt:
         # within a chunk the two sides are out of step: what counts is the last checkpoint
         where = f"saved at step {run.step:,} of {run.plan.steps:,}"
-        raise Interrupted(f"interrupted; {where}, go on with: sapp collect --resume {run.path}") from None
+        raise Interrupted(f"interrupted; {where}, continue with: sapp collect --resume {run.path}") from None
 
 
 class _Loop:

@@ -43,16 +43,16 @@ def load(
             one of sapp's own, mapped), a dictionary of arrays, a pandas, polars or Arrow table, or a dataset, which is
             returned as it is. Image logs come as a ``FrameDataset``. Installed packages may add formats, see
             ``sapp.data.registry``.
-        name: in place of the one that follows from the source.
-        environment: in place of the one that follows from the source; "module:Id" imports the module.
-        physics: in place of the one that follows from the source.
-        action_low: in place of the bounds that follow from the source.
-        action_high: in place of the bounds that follow from the source.
+        name: overrides the one taken from the source.
+        environment: overrides the one taken from the source; "module:Id" imports the module.
+        physics: overrides the one taken from the source.
+        action_low: overrides the bounds taken from the source.
+        action_high: overrides the bounds taken from the source.
         max_episode_steps: step limit, to find time-outs that the source does not mark.
         last_step: "end" where every episode really ended at its last row, "drop" to leave out last rows whose next
             state is not known; see ``Dataset.from_arrays``.
-        columns: for tables, data frames and arrays, see ``Columns``: one, a dictionary, the path of a
-            TOML file, or KEY=VALUE words.
+        columns: for tables, data frames and arrays: a ``Columns``, a dictionary, the path of a TOML file,
+            or KEY=VALUE words.
         mirror: for D4RL names, where to download from instead of the published address.
         progress: called with bytes done and bytes in all while a D4RL file is downloaded, with transitions while a
             dataset of the benchmark is made.

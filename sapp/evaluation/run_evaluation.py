@@ -77,7 +77,7 @@ def evaluate(
             actions [n].
         env: see ``Run.evaluate``; a function needs one.
         episodes: per policy.
-        seed: of the start states: two policies with one seed start alike.
+        seed: of the start states; with the same seed, policies start from the same states.
         physics: see ``Run.evaluate``.
         max_episode_steps: see ``Run.evaluate``.
 

@@ -19,8 +19,8 @@ DIAGNOSTICS = {
     "ratio/ess": ("effective sample size (share of the data)", True),
     "ratio/clamped": ("share of ratios clamped", False),
     "ratio/unreliable": ("share of steps with an unreliable ratio estimate", False),
-    "ratio/reward": ("ζ-weighted reward per step", False),
-    "ratio/reward_normalised": ("ζ-weighted reward per step, self-normalised", False),
+    "ratio/reward": ("predicted reward per step", False),
+    "ratio/reward_normalised": ("predicted reward per step, self-normalised", False),
 }
 """What is told of the ratio estimator: label, and whether on a logarithmic axis."""
 
@@ -36,7 +36,7 @@ def quality(experiment: Experiment) -> Table | None:
         lines.append(line(row, each.dataset, each.variant, each.variant == experiment.focus))
     caption = (
         "Do the ratios know how good the policy is? Spearman's rank correlation, over training, of the reward that "
-        "they predict (logged rewards weighted with ζ) and of the return played: 1 means they rise and fall together. "
+        "they predict (logged rewards, weighted) and of the return played: 1 means they rise and fall together. "
         "Self-normalised: the weighted rewards divided by the sum of the weights."
     )
     head = ("dataset", "method", "seed", "rank correlation", "self-normalised", "evaluations")
@@ -68,7 +68,7 @@ def estimator(experiment: Experiment) -> Table | None:
     head = ("dataset", "method", *(DIAGNOSTICS[name][0] for name in names))
     caption = (
         "The ratio estimator over the last phase, mean over steps and seeds. A method that ignores the weights (CQL) "
-        "may carry an estimator all the same, so that all train alike."
+        "may train an estimator all the same, so that all methods take the same steps."
     )
     return Table("Ratio estimator", caption, head, tuple(lines)) if lines else None
 

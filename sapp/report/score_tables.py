@@ -31,10 +31,10 @@ def layout(experiment: Experiment, found: Sequence[Cell]) -> Table | None:
         averages = best([cell(_average([by_place.get((name, v)) for name in datasets])) for v in ours])
         title = Entry(f"average of {len(datasets)}")
         lines.append(Line((title, *averages, *_published(experiment, papers, datasets)), focus=True))
-    caption = (
-        "Final checkpoints, mean over seeds and 95 % interval (Student's); the two best in bold, the paper's among all "
-        "of its methods. A method that lacks a dataset has no average. The paper's numbers are after one million steps."
-    )
+    caption = "Final checkpoints, mean over seeds and 95 % interval (Student's); the two best in bold"
+    caption += ", the paper's among all of its methods" if papers else ""
+    caption += ". A method that lacks a dataset has no average." if len(datasets) > 1 else "."
+    caption += " The paper's numbers are after one million steps." if papers else ""
     head = ("dataset", *ours, *(f"{name}, the paper" for name in papers))
     return Table("Scores by dataset", caption, head, tuple(lines), ("", *ours, *papers))
 
@@ -98,13 +98,13 @@ def differences(experiment: Experiment, gaps: Sequence[Difference], means: Seque
         lines.append(line(row, gap.dataset, gap.other, not gap.dataset))
     focus = experiment.focus
     caption = (
-        f"{focus} minus each other method at the final checkpoint, Student's intervals. Seeds that both have are "
-        "compared one by one, on the same start states; where fewer than two are shared, all seeds of either side are "
-        f"compared as groups (unpaired, Welch's). {_families(gaps, means)} With Holm's correction an interval "
-        "excludes 0 only where the difference stands although so many were looked at; the verdict goes by that one."
+        f"{focus} minus each other method at the final checkpoint, with Student's intervals. Seeds that both have are "
+        "compared in pairs, on the same start states; if they share fewer than two, all seeds of either side are "
+        "compared as groups (unpaired, Welch's). The verdict uses the interval with Holm's correction"
+        f"{_families(gaps, means)}."
     )
     head = (
-        "dataset", "compared with", f"{focus} − it (95 % interval)", "with Holm's correction", "Holm's p",
+        "dataset", "compared with", "difference (95 % interval)", "with Holm's correction", "Holm's p",
         "verdict", "seeds",
     )  # fmt: skip
     return Table("Differences", caption, head, tuple(lines))
@@ -113,19 +113,23 @@ def differences(experiment: Experiment, gaps: Sequence[Difference], means: Seque
 def _families(gaps: Sequence[Difference], means: Sequence[Difference]) -> str:
     counts = [family[0].corrected.looked_at for family in (gaps, means) if family]
     told = [f"{count} difference{'s' if count != 1 else ''}" for count in counts]
-    return f"Looked at: {told[0]} by dataset" + (f", {told[1]} of means." if len(told) > 1 else ".") if told else ""
+    means_told = f" and {told[1]} of means" if len(told) > 1 else ""
+    return f", which allows for the number of comparisons: {told[0]} by dataset{means_told}" if told else ""
 
 
 def aggregates(experiment: Experiment, found: Sequence[Aggregate]) -> Table | None:
     """Averages over all datasets."""
     if not found:
         return None
+    compared = any(each.paper is not None for each in found)
     lines = []
     for each in found:
         chance = None if each.improvement is None else cell(each.improvement, 2)
-        row = each.variant, each.iqm, each.mean, cell(each.paper, style="paper"), chance
+        paper = (cell(each.paper, style="paper"),) if compared else ()
+        row = each.variant, each.iqm, each.mean, *paper, chance
         lines.append(line(row, "", each.variant, each.variant == experiment.focus))
-    head = ("method", "interquartile mean", "mean", "the paper's mean", f"chance that {experiment.focus} beats it")
+    printed = ("the paper's mean",) if compared else ()
+    head = ("method", "interquartile mean", "mean", *printed, f"chance that {experiment.focus} beats it")
     count = found[0].datasets
     caption = (
         f"Over {count} dataset{'s' if count > 1 else ''}, methods that have them all; final checkpoints. Intervals "

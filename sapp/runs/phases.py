@@ -13,7 +13,7 @@ class Phase:
     """A stretch of training.
 
     ``base``: the algorithm learns. ``ratio``: the state weights' estimator learns. ``weighted``: the algorithm's
-    penalty is multiplied with the state weights (otherwise with 1).
+    penalty is multiplied by the state weights (otherwise by 1).
 
     Examples:
         >>> import sapp
@@ -41,7 +41,7 @@ PRETRAIN_STEPS, RATIO_STEPS, JOINT_STEPS = 20_000, 100_000, 1_000_000
 def sa_protocol(
     steps: int = JOINT_STEPS, pretrain: int = PRETRAIN_STEPS, ratio: int = RATIO_STEPS
 ) -> tuple[Phase, ...]:
-    """The paper's three phases: the plain algorithm, then the ratios of its frozen policy, then both on one batch.
+    """The paper's three phases: the plain algorithm, then the ratio of its frozen policy, then both together.
 
     Examples:
         >>> import sapp

@@ -76,7 +76,7 @@ class RandomWeights(StateWeights):
     The paper's s-SA-CQL draws from (b0, b1) literally: ``RandomWeights(LogMinMax(b0, b1, span="upper"))``.
 
     Attributes:
-        f: whose range is drawn from; no ratio is estimated.
+        f: the transform from whose range weights are drawn; no ratio is estimated.
 
     Examples:
         >>> import sapp

@@ -84,16 +84,16 @@ class DualDICE(RatioWeights):
         zeta_lr: learning rate of ζ.
         ratio_lr: learning rate of the state ratio g.
         behaviour_lr: learning rate of the behaviour's density, where the route needs it.
-        min_zeta: least running mean of ζ that is healthy.
-        max_zeta: largest running mean of ζ that is healthy.
-        min_ess: least effective sample size that is healthy, as a share.
-        max_nu: largest mean |ν| that is healthy, in its natural size.
+        min_zeta: smallest running mean of ζ of a reliable estimate.
+        max_zeta: largest running mean of ζ of a reliable estimate.
+        min_ess: smallest effective sample size of a reliable estimate, as a share.
+        max_nu: largest mean |ν| of a reliable estimate, in multiples of its natural size.
         health_rate: share of a new batch in the running means.
         route: from ζ to the state ratio: regression, density or zeta.
-        positivity: how ζ is kept positive: square, softplus, or identity (it is not).
+        positivity: how ζ is kept positive: square, softplus, or identity (not at all).
         unit_mean: drive the mean of ζ to 1, for data without terminals.
-        next_actions: actions drawn at s', where actions are vectors.
-        components: of the mixture that is the behaviour's density.
+        next_actions: number of actions drawn at s', if actions are vectors.
+        components: number of mixture components of the behaviour's density.
         adam_b1: Adam's β₁.
         adam_b2: Adam's β₂.
 

@@ -72,7 +72,7 @@ class InfoNCEState(eqx.Module):
 
 
 class OccupancyInfoNCE(ClassifierWeights):
-    """f(ω(s)) with ω = dᵖ(s)/dᴰ(s) read off a critic that knows which logged states follow a pair under π.
+    """f(ω(s)) with ω = dᵖ(s)/dᴰ(s) read off a critic that scores which logged states follow a pair under π.
 
     pᵖ(g|s,a), the distribution of the state after a geometric number (≥ 1) of steps, satisfies
 

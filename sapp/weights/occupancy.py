@@ -149,7 +149,7 @@ class OccupancyModel(ClassifierWeights):
         model_average: rate of the running means of β̂ and the model, which particles follow.
         margin: share of the data's range by which a particle may leave it.
         noise: factor for the Gaussian model's noise; 0 makes it a mean model.
-        max_left: largest share of particles leaving the range that is healthy.
+        max_left: largest share of particles leaving the range of a reliable estimate.
         successor: kind of one-step model: gaussian, or logged where the next state is one of several.
         paired: let particles follow the behaviour as well as the policy; needs data of whole episodes.
         particles: number of particles per slice.

@@ -26,7 +26,7 @@ ABOUT = {
     "occupancy": "state ratio from a one-step model and a classifier",
     "infonce": "state ratio from a TD-InfoNCE critic and a classifier",
     "random": "drawn from the range of f: the paper's s-SA-CQL",
-    "random-b0-b1": "drawn from (b0, b1), the paper's s-SA-CQL to the letter",
+    "random-b0-b1": "drawn from (b0, b1): the paper's s-SA-CQL taken literally",
     "constant:NUMBER": "the same for every state, such as constant:0.5",
 }
 """One line about each, for help pages, which must not import JAX."""

@@ -48,10 +48,10 @@ class LogMinMax(Transform):
     1 − ``quantile`` (0 switches this off), and the share clamped is logged. A batch of equal ratios has u = 1/2.
 
     Attributes:
-        b0: least weight.
+        b0: smallest weight.
         b1: span of the weights, or (span upper) the largest.
-        quantile: of the batch's ratios at each end that they are clamped to; 0: none.
-        span: added: weights in [b0, b0 + b1]; upper: in [b0, b1].
+        quantile: of the batch's ratios, at each end, to which they are clamped; 0 = off.
+        span: added (weights in [b0, b0 + b1]) or upper (in [b0, b1]).
 
     Examples:
         >>> import jax.numpy as jnp

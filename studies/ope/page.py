@@ -12,7 +12,7 @@ from studies.ope.rows import read
 from studies.ope.tables import allowed, covered, grouped, pooled, tables
 
 HERE = Path(__file__).parent
-PAGES = (HERE / "README.md", HERE.parents[1] / "docs" / "physics.md")
+PAGE = HERE / "README.md"
 
 
 def sections() -> dict[str, str]:
@@ -47,5 +47,4 @@ def says() -> str:
 
 
 if __name__ == "__main__":
-    for page in PAGES:
-        write_sections(page, sections())
+    write_sections(PAGE, sections())

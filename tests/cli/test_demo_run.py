@@ -84,7 +84,7 @@ def test_an_interrupted_demo_goes_on_and_ends_like_a_straight_one(
             shown_in(out)
     assert not (out / "demo.png").exists()
     found, text = shown_in(out, None)  # as it began: no sizes are needed
-    assert text.startswith(f"The demo in {out} goes on as it began: 3 problems, 6 steps.")
+    assert text.startswith(f"Continuing the demo in {out}, as it began: 3 problems, 6 steps.")
     assert tables(text) == tables(printed)
     assert found.run.checkpoints[10].read_bytes() == straight.run.checkpoints[10].read_bytes()
 

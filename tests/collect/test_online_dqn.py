@@ -189,7 +189,7 @@ def test_an_interrupted_command_saves_says_so_and_exits_130(
     _, told = process.communicate(timeout=100)
     assert process.returncode == 130, told
     assert told.count("\n") == 1
-    assert f"go on with: sapp collect --resume {out}" in told
+    assert f"continue with: sapp collect --resume {out}" in told
     run = dqn.DQNRun(out)
     assert (0 < run.steps < 4_000_000, run.finished) == (True, False)
     assert load(run.log).size == run.steps  # what was played is there, whole

@@ -130,7 +130,7 @@ def test_interrupted_by_hand_it_says_how_to_go_on(whole, tmp_path, monkeypatch) 
 
     save = training._Loop._save
     monkeypatch.setattr(training._Loop, "_save", save_then_stop)
-    with pytest.raises(Interrupted, match=r"saved at step 192 of 320, go on with: sapp collect --resume"):
+    with pytest.raises(Interrupted, match=r"saved at step 192 of 320, continue with: sapp collect --resume"):
         train(TASKS, out=tmp_path / "cut", **SETTINGS)
     monkeypatch.undo()
     ours, theirs = contents(resume(tmp_path / "cut", progress=False, threads=1)), contents(whole)

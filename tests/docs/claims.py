@@ -50,13 +50,6 @@ def cpu_seconds(beginning: str) -> float:
     return max(row["cpu_seconds"] for row in map(json.loads, lines) if row["command"].startswith(beginning))
 
 
-@claims_of("docs/cli.md")
-def commands() -> Iterator[str]:
-    """How long the demonstration takes."""
-    assert cpu_seconds("sapp demo") < 180
-    yield "# under three minutes"
-
-
 @claims_of("docs/experiments.md")
 def experiments() -> Iterator[str]:
     """How often Student's interval of three to ten seeds holds the mean where some collapse, by simulation."""

@@ -52,7 +52,7 @@ def test_differences_have_raw_and_holms_intervals_and_say_how_many_there_are() -
     gaps = differences(EXPERIMENT, cells(EXPERIMENT))
     means = mean_differences(EXPERIMENT, gaps)
     made = differences_table(EXPERIMENT, gaps, means)
-    assert "Looked at: 5 differences by dataset, 2 differences of means." in made.caption
+    assert "the number of comparisons: 5 differences by dataset and 2 differences of means." in made.caption
     assert [(line.entries[0].text, line.entries[1].text) for line in made.lines] == [
         ("hopper-medium", "CQL"), ("hopper-medium", "shuffled"), ("hopper-medium", "half"), ("walker2d-medium", "CQL"),
         ("walker2d-medium", "shuffled"), ("mean of 2", "CQL"), ("mean of 2", "shuffled"),

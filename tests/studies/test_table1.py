@@ -83,7 +83,7 @@ def test_a_page_of_all_rows_has_the_papers_table_beside_ours(whole: Path) -> Non
     assert gaps["| SA-CQL − CQL"][1] == "18"
     assert float(gaps["| SA-CQL − CQL"][2].split()[0]) == pytest.approx(6.0, abs=1.0)
     assert gaps["| SA-CQL − shuffled"][1] == "9"
-    assert "Looked at: 45 differences by dataset" in made["differences"]
+    assert "comparisons: 45 differences by dataset" in made["differences"]
     assert len([line for line in made["diagnostics"].splitlines() if line.startswith("| h")]) > 36
 
 
