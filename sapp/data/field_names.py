@@ -30,7 +30,9 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "terminal": (
         "terminal", "terminals", "terminated", "terminateds", "termination", "terminations", "is_terminal",
     ),
-    "done": ("done", "dones", "is_done", "episode_end", "end_of_episode", "is_last"),
+    "done": (
+        "done", "dones", "is_done", "episode_end", "end_of_episode", "is_last", "episode_terminal", "episode_terminals",
+    ),
     "timeout": (
         "timeout", "timeouts", "truncated", "truncateds", "truncation", "truncations", "is_truncated", "time_out",
         "timed_out", "time_limit_reached",
