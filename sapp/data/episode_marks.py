@@ -21,7 +21,7 @@ from sapp.data.streams import (
     marks_starts,
     restarts,
 )
-from sapp.data.table import Table, empty
+from sapp.data.table import FILE, Table, empty
 
 
 class Log(Protocol):
@@ -43,6 +43,8 @@ def tell_episodes_apart(log: Log, only_warn: bool) -> None:
     """
     if log.mapping.one_row_episodes:
         return
+    if log.mapping.episode == FILE and len(log.table.files) > 1:  # a file may hold several
+        log.arrays["episode"] = ids_of(codes(log.table.column(FILE)), _marked_ends(log), None)
     for name in first_that(log.table.names, [*log.uses, *log.mapping.ignore]):
         who = log.table.glance(name)
         if who is None or who.dtype.kind not in "biufO" or who.size != log.table.rows:
@@ -68,6 +70,20 @@ def tell_episodes_apart(log: Log, only_warn: bool) -> None:
         log.uses[name] = "who acts"
         log.ledger.say(Kind.READ, f"{what}, so each one's rows are episodes of their own", rows=log.table.rows)
     _find_restarts(log, only_warn)
+    _check_files(log)
+
+
+def _check_files(log: Log) -> None:
+    """Say where episodes go on from file to file, as nothing tells whether they do."""
+    if {"episode", "timeout", "next_observation"} & set(log.arrays) or log.mapping.max_episode_steps is not None:
+        return
+    last = np.cumsum([rows for rows in log.table.files if rows], dtype=np.int64)[:-1] - 1
+    if open_at := int(np.count_nonzero(~_marked_ends(log)[last])):
+        log.ledger.say(
+            Kind.WARNING,
+            f"{open_at} of {len(last) + 1} files stop within an episode, which goes on in the next file: if every file "
+            f"begins a new one, say so (--map episode={FILE})",
+        )
 
 
 def _find_restarts(log: Log, only_warn: bool) -> None:

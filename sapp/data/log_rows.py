@@ -9,6 +9,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.data.columns import Columns, named
+from sapp.data.last_rows import last_of, settle_last_rows, wholly_missing
 from sapp.data.ledger import Kind, Ledger, refuse_loss, reward_share
 from sapp.data.repair import SPARSE, drop_copies, forward_fill, gap_rows, rows_after, sparse_rewards, split_at
 from sapp.data.table import Table
@@ -54,6 +55,7 @@ class LogRows:
         # before episodes are split at gaps: what comes before a gap is not the end that a sparse reward is given at
         self._repair_sparse_rewards()
         self._repair_gaps()
+        settle_last_rows(self)
         self._repair_missing()
         if (density := self.arrays.pop("log_prob", None)) is not None:
             self.extras["log_prob"] = density
@@ -95,9 +97,12 @@ class LogRows:
             order = np.lexsort((time, code))
             kept, copies, conflict = drop_copies(order, code, time, {**self.arrays, **self.extras})
             if conflict is not None:
+                before, row = conflict
+                date = "; clocks that were set back? log UTC" if time.dtype.kind == "M" else ""
                 raise SappError(
-                    f"{self.table.where}: {mapping.episode} {episode[conflict]} has {mapping.time} {time[conflict]} "
-                    f"twice, again at row {conflict}; remove the copy or map another time column"
+                    f"{self.table.where}: {mapping.episode} {episode[row]} has {mapping.time} {time[row]} twice, in "
+                    f"rows {before} and {row}, which differ; give each episode an id of its own, correct the rows, or "
+                    f"map another time column{date}"
                 )
             if copies:
                 gone = np.ones(len(order), bool)
@@ -183,7 +188,10 @@ class LogRows:
         if episode is not None and what == "fill":
             for key in _FILLED:
                 if key in self.arrays:
+                    unknown = wholly_missing(self.arrays[key]) & last_of(episode) & (key == "next_observation")
                     self.arrays[key], filled = forward_fill(self.arrays[key], episode)
+                    self.arrays[key][unknown] = np.nan  # what followed the last step is no repetition of it
+                    filled -= int(unknown.sum()) * self.arrays[key][0].size
                     if filled:
                         self.ledger.say(
                             Kind.CHANGED, f"{filled} empty values of {key} were filled with the last known ones",

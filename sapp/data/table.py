@@ -13,6 +13,8 @@ from sapp.core.errors import SappError
 from sapp.data.ledger import Kind, Ledger
 from sapp.data.repair import flags_of_text
 
+FILE = "file"
+"""What the column is called that holds a row's file, where a log has several and a mapping names it."""
 _PACKED = "BCJNG"
 """How compressed data in text begins: LZ4's mark, in base 64."""
 
@@ -30,6 +32,8 @@ class Table:
     def __init__(self, names: Sequence[str], rows: int, read: Callable[[str], np.ndarray], where: str) -> None:
         self.names, self.rows, self.where = list(names), rows, where
         self._read, self._held = read, dict[str, np.ndarray]()
+        self.files: list[int] = []
+        """How many rows are from each file, in order, where there may be several."""
         if double := sorted({name for name in self.names if self.names.count(name) > 1}):
             raise SappError(f"{where}: column {double[0]!r} appears more than once; rename one")
 
@@ -104,13 +108,17 @@ class Table:
     def holds_words(self, name: str) -> bool:
         """Whether a column is text that is more than numbers stored as text: "low", or "1", "2", "stop"."""
         return self.is_text(name) and any(
-            value is not None and not reads_as_number(value) for value in self.column(name).tolist()
+            value is not None and not (reads_as_number(value) or is_blank(value))
+            for value in self.column(name).tolist()
         )
 
     def is_whole(self, name: str) -> bool:
-        """Whether a column is of a type of whole numbers, or of flags, one per row."""
+        """Whether a column is of a type of whole numbers, or of flags, one per row; empty cells make floats of those."""
         values = self.column(name)
-        return values.dtype.kind in "biu" and values.size == len(values)
+        if values.size != len(values) or values.dtype.kind not in "biuf":
+            return False
+        gaps = empty(values)
+        return values.dtype.kind != "f" or bool(0 < gaps.sum() < len(gaps) and np.all(values[~gaps] % 1 == 0))
 
     def _no_gaps(self, values: np.ndarray, name: str) -> None:
         gaps = np.flatnonzero(empty(values))
@@ -171,6 +179,11 @@ def _as_text(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "S":
         return np.char.decode(values, errors="replace").astype(object)
     return values.astype(object) if values.dtype.kind == "U" else values
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value is text without a letter."""
+    return isinstance(value, str) and not value.strip()
 
 
 def empty(values: np.ndarray) -> np.ndarray:
