@@ -16,6 +16,7 @@ from sapp.data.streams import (
     first_that,
     goes_on,
     ids_of,
+    late_starts,
     looks_like_ids,
     looks_like_successor,
     marks_starts,
@@ -98,6 +99,8 @@ def _find_restarts(log: Log, only_warn: bool) -> None:
         if time is None or time.dtype.kind not in "iufM" or time.size != log.table.rows or empty(time).any():
             continue
         time = time.reshape(-1)
+        if _counts_steps(time):
+            log.ledger.entries += late_starts(name, time[np.append(True, ends[:-1] | (time[1:] <= time[:-1]))])
         back = np.append(False, time[1:] <= time[:-1])
         if not np.any(back[1:] & ~ends[:-1]):
             continue
@@ -118,6 +121,11 @@ def _find_restarts(log: Log, only_warn: bool) -> None:
             f"episodes: rows are out of order, or episodes begin there; name the column of episodes "
             f"(--map episode=NAME), or list {name!r} in ignore",
         )
+
+
+def _counts_steps(time: np.ndarray) -> bool:
+    """Whether a column goes up by 1 from row to row, but where it starts again."""
+    return time.dtype.kind in "iu" and bool(np.mean(np.diff(time) == 1) > 0.5)
 
 
 def _find_first_rows(log: Log, names: Sequence[str]) -> bool:

@@ -74,7 +74,7 @@ _KNOWN = re.compile(
     r"value_targets|action_dist_inputs|weights?|seed|(dataset_|task_)?index|__index_level_\d+__|unnamed: \d+|count"
 )
 """Columns that logs often have and that mean nothing to learning."""
-_OPPOSITE = re.compile(r"masks?|not_?dones?|non_?terminals?|not_?terminals?|not_?terminated|continues?")
+_OPPOSITE = re.compile(r"masks?|not_?dones?|non_?terminals?|not_?terminals?|not_?terminated|continues?|discounts?")
 """Names of columns that are 1 where the task goes on."""
 NOT_NEEDED = "not needed"
 """Why these are not used."""
@@ -175,13 +175,16 @@ def missing_field(role: str, names: Sequence[str], where: str) -> SappError:
     near = next((name for name in names if resembles(name) == role), None)
     hint = f" (did you mean {near!r}?)" if near else ""
     call = f"{role}_0, …" if role in VECTORS else role
+    python, shell = ("['NAME', …]", "NAME,NAME") if role in VECTORS else ("'NAME'", "NAME")
     if list(names) == ["item"]:
         hint = " (RLlib's packed episodes? write them with output_write_episodes=False, output_compress_columns=[])"
+    elif list(names) == ["steps"]:
+        hint = " (RLDS's episodes, one per row? write a row per step, with is_first, is_last and is_terminal)"
     elif names and all(re.fullmatch(r"[+-]?[\d.]+", name.strip()) for name in names):
         hint = " (the first line holds numbers: are the names of the columns missing?)"
     return SappError(
-        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (columns={{{role!r}: 'NAME'}} or "
-        f"--map {role}=NAME); columns are {listed(names) or 'none'}"
+        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (columns={{{role!r}: {python}}} "
+        f"or --map {role}={shell}); columns are {listed(names) or 'none'}"
     )
 
 

@@ -67,8 +67,9 @@ def read_actions(table: Table, mapping: Columns, ledger: Ledger, bounded: bool) 
         return Actions(values, codes_of(values, name, table.where), None, "discrete actions")
     known = values[~np.isnan(values)]
     if known.size and (known.min() < 0 or known.max() >= MANY_CHOICES):
+        reach = f"from {code_text(known.min())} to {code_text(known.max())}"
         raise SappError(
-            f"{table.where}: column {name!r} holds whole numbers from {code_text(known.min())} to {code_text(known.max())}: give "
+            f"{table.where}: column {name!r} holds whole numbers {reach}: give "
             f"action_kind = 'continuous' if they are amounts, or action_labels if they are codes of discrete actions "
             f"(--map action_kind=continuous)"
         )

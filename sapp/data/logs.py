@@ -24,7 +24,7 @@ from sapp.data.field_names import (
     why_unused,
 )
 from sapp.data.ledger import Column, Kind, Ledger, positions
-from sapp.data.log_actions import clipped, infer_bounds, read_actions, vector
+from sapp.data.log_actions import MANY_WORDS, clipped, infer_bounds, read_actions, vector
 from sapp.data.log_rows import LogRows
 from sapp.data.repair import labels_of, needs_scaling
 from sapp.data.rlds import steps_of_rlds
@@ -72,6 +72,7 @@ def read_log(
     log.read_extras(extras or {})
     log.account_columns(columns)
     log.repair()
+    log.say_rounding()
     arrays = log.arrays
     bounds = {} if log.num_actions is not None else log.bound_actions(infer=infer, **bounds)
     found: dict[str, Any] = {**(notes or {}), "columns": log.mapping.to_json()}
@@ -208,7 +209,8 @@ class _Log(LogRows):
         taken = {key for key in ROLES if named(getattr(self.mapping, key))}
         kept = [name for name, use in self.uses.items() if use.startswith("kept")]
         if not given.names_all:
-            refuse_opposites([name for name in (*unused, *kept) if name not in ignored], taken, self.table.where)
+            opposites = [name for name in (*unused, *kept) if name not in ignored and not self._is_discount(name)]
+            refuse_opposites(opposites, taken, self.table.where)
             refuse_near_misses([name for name in unused if name not in ignored], dict.fromkeys(taken), self.table.where)
         for name in self.table.names:
             if name in self.uses:
@@ -222,6 +224,30 @@ class _Log(LogRows):
                 self.ledger.say(Kind.WARNING, f"column {name!r} {note}: map it, or list it in ignore")
             elif name not in ignored and note != NOT_NEEDED and (seems := looks_like_field(self, name)):
                 self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {seems} map it, or list it in ignore")
+
+    def _is_discount(self, name: str) -> bool:
+        """Whether a column is a discount that is never 0, and so marks no end."""
+        if normal(name).removesuffix("s") != "discount":
+            return False
+        values = self.table.glance(name)
+        return values is None or values.dtype.kind not in "biuf" or not np.any(values == 0)
+
+    def say_rounding(self) -> None:
+        """Say where numbers lose what tells them apart: datasets hold seven digits."""
+        for key in ("observation", "next_observation", "reward"):
+            values = self.arrays.get(key)
+            if values is None or values.dtype.kind not in "iuf" or values.dtype.itemsize < 8:
+                continue
+            wide = values.reshape(len(values), -1).astype(np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                lost = np.abs(wide - wide.astype(np.float32)).max(axis=0) > 0.01 * wide.std(axis=0)
+            for i in np.flatnonzero(lost & (np.ptp(wide, axis=0) > 0)):
+                what = key if values.ndim == 1 else f"{key} {i}"
+                self.ledger.say(
+                    Kind.WARNING,
+                    f"{what} is so large beside its changes ({wide[:, i].min():.10g} to {wide[:, i].max():.10g}) that "
+                    f"seven digits blur them: subtract a constant in the log",
+                )
 
     @property
     def old_done(self) -> bool:
@@ -293,6 +319,11 @@ def _features(table: Table, mapping: Columns, role: str, uses: dict[str, str], l
             # the values of the observation's own column count for what comes after it, too
             first = name if role == "observation" else mapping.observation[min(place, len(mapping.observation) - 1)]
             _, labels = labels_of(table.column(first).tolist(), None, first, table.where)
+            if len(labels) > max(MANY_WORDS, table.rows // 4):
+                raise SappError(
+                    f"{table.where}: column {name!r} of one_hot holds {len(labels):,} different values in "
+                    f"{table.rows:,} rows, too many for a feature each; leave it out, or merge rare values in the log"
+                )
             codes, _ = labels_of(table.column(name).tolist(), labels, name, table.where)
             hot = (codes[:, None] == np.arange(len(labels))).astype(np.float64)
             hot[np.isnan(codes.astype(np.float64))] = np.nan

@@ -99,6 +99,11 @@ class Table:
         """A column of numbers or text [N] that separates episodes: every value is known."""
         values = self.column(name)
         self._no_gaps(values, name)
+        if values.dtype.kind == "f" and np.abs(values).max(initial=0) >= 2**53:
+            raise SappError(
+                f"{self.where}: column {name!r} holds numbers too large to tell neighbours apart "
+                f"({values.max():.17g}): write ids as text"
+            )
         return values.astype(str) if values.dtype.kind == "O" else values.reshape(-1)
 
     def is_text(self, name: str) -> bool:
@@ -113,7 +118,7 @@ class Table:
         )
 
     def is_whole(self, name: str) -> bool:
-        """Whether a column is of a type of whole numbers, or of flags, one per row; empty cells make floats of those."""
+        """Whether a column is of whole numbers, or of flags, one per row; with empty cells, they come as floats."""
         values = self.column(name)
         if values.size != len(values) or values.dtype.kind not in "biuf":
             return False
@@ -153,14 +158,10 @@ class Table:
                         f"{self.where}: column {name!r} is packed, as RLlib does, which is never loaded; write the "
                         f"logs again with output_compress_columns=[]"
                     )
-                hot = f"; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
-                if isinstance(value, str) and re.fullmatch(r"[+-]?\d+,\d+", value.strip()):
-                    hot = "; decimals are read with a point"
-                hot = "; the names of the columns stand there again: take that row out" if value == name else hot
-                hot = "; dates are read as 2024-01-31 or 2024-01-31 12:00:00" if dates else hot
+                numeric = sum(reads_as_number(each) for _, each in known) > len(known) / 2
+                advice = _advice(value, name, numeric, dates)
                 return SappError(
-                    f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; fix it or map "
-                    f"other columns{hot}"
+                    f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; {advice}"
                 )
         row, value = known[0]
         kind = "numbers" if reads_as_number(value) else "dates"
@@ -168,6 +169,28 @@ class Table:
             f"{self.where}: column {name!r} holds {kind} stored as text ({str(value)[:40]!r} at row {row}); convert "
             f"the column to {kind} in the file"
         )
+
+
+def _advice(value: Any, name: str, numeric: bool, dates: bool) -> str:
+    """What to do about a cell that is no number, in a column where most are or are not."""
+    text = value.strip() if isinstance(value, str) else ""
+    if text == name:
+        return "the names of the columns stand there again: take that row out"
+    if dates:
+        return "fix it or map other columns; dates are read as 2024-01-31 or 2024-01-31 12:00:00"
+    if re.fullmatch(r"[+-]?\d+,\d+", text):
+        return "decimals are read with a point"
+    if re.fullmatch(r"[+-]?\d{1,3}([,.\u00a0\u202f' ]\d{3})+([.,]\d+)?", text):
+        return "write numbers without marks between thousands"
+    if re.fullmatch(r"\u2212[\d.]+", text):
+        return "write minus as a hyphen (-)"
+    if re.match(r"[+-]?\d+([.,]\d+)?\s*[^\d\s.,:]", text) and not numeric:
+        return "write numbers without a unit"
+    if not text.isprintable() or "\ufffd" in text:
+        return "it seems to hold packed bytes: write lists of numbers, or one column per number"
+    if numeric or not text:
+        return "most others are numbers: correct it, or leave the cell empty if the value is missing"
+    return f"map other columns; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
 
 
 def _as_text(values: np.ndarray) -> np.ndarray:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from log_sources import frame, in_form
 
 from sapp.core.errors import SappError
 from sapp.data import Dataset, Ledger, load_vectors
-from tests.data.log_sources import frame, in_form
 
 LENGTHS = [4, 5, 3]
 
@@ -107,5 +107,5 @@ def test_what_followed_a_cut_is_never_filled() -> None:
 def test_rewards_of_the_step_before_are_refused() -> None:
     table = _with_successors([])
     table["reward"][[0, 4, 9]] = np.nan
-    with pytest.raises(SappError, match="'reward' is empty on the first row of every episode.*move rewards up"):
+    with pytest.raises(SappError, match=r"'reward' is empty on the first row of every episode.*move rewards up"):
         load_vectors(table)

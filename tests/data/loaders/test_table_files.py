@@ -205,7 +205,8 @@ def test_a_file_may_hold_several_episodes(tmp_path: Path) -> None:
     folder.mkdir()
     for i, ends in enumerate(([2, 5], [5], [1])):
         flags = [int(row in ends) for row in range(6)]
-        pa.parquet.write_table(pa.table({**{k: v[:6] for k, v in ROWS.items()}, "terminal": flags}), folder / f"{i}.parquet")
+        table = {key: value[:6] for key, value in ROWS.items()} | {"terminal": flags}
+        pa.parquet.write_table(pa.table(table), folder / f"{i}.parquet")
     data = load(folder, columns=["episode=file"], last_step="drop")
     assert isinstance(data, Dataset)
     assert data.episode_lengths.tolist() == [3, 3, 6, 2, 3]
