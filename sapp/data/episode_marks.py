@@ -76,9 +76,11 @@ def tell_episodes_apart(log: Log, only_warn: bool) -> None:
 
 def _check_files(log: Log) -> None:
     """Say where episodes go on from file to file, as nothing tells whether they do."""
-    if {"episode", "timeout", "next_observation"} & set(log.arrays) or log.mapping.max_episode_steps is not None:
+    files = [rows for rows in log.table.files if rows]
+    told = {"episode", "timeout", "next_observation"} & set(log.arrays) or log.mapping.max_episode_steps is not None
+    if len(files) < 2 or told:
         return
-    last = np.cumsum([rows for rows in log.table.files if rows], dtype=np.int64)[:-1] - 1
+    last = np.cumsum(files)[:-1] - 1
     if open_at := int(np.count_nonzero(~_marked_ends(log)[last])):
         log.ledger.say(
             Kind.WARNING,
@@ -154,7 +156,7 @@ def _marked_ends(log: Log) -> np.ndarray:
     """Rows [N] that the log marks as the last of an episode."""
     ends = np.zeros(log.table.rows, bool)
     for key in ("terminal", "done", "timeout"):
-        if key in log.arrays:
+        if key in log.arrays and log.arrays[key].size == len(ends):  # others are refused later
             ends |= log.arrays[key].reshape(-1) == 1
     return ends
 

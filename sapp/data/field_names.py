@@ -71,7 +71,7 @@ _STRUCTURE = ("observation", "action", "reward", "next_observation", "terminal",
 """Fields that change what the data mean: one that seems to be there under another name may not be passed over."""
 _KNOWN = re.compile(
     r"infos?|info_.*|unroll_id|agent_(id|index)|env_id|module_id|type|prev_(actions?|rewards?)|vf_preds|advantages|"
-    r"value_targets|action_dist_inputs|weights?|seed|(dataset_|task_)?index|__index_level_\d+__|unnamed: \d+|count"
+    r"value_targets|action_dist_inputs|weights?|seed|(dataset_|task_)?index|__index_level_\d+__|unnamed: \d+|count|"
 )
 """Columns that logs often have and that mean nothing to learning."""
 _OPPOSITE = re.compile(r"masks?|not_?dones?|non_?terminals?|not_?terminals?|not_?terminated|continues?|discounts?")
@@ -128,6 +128,20 @@ def resembles(name: str) -> str | None:
         return every[plain]
     near = get_close_matches(plain, list(every), n=1, cutoff=0.8)
     return every[near[0]] if near else None
+
+
+def left_over(name: str, used: Mapping[str, str]) -> str | None:
+    """The field of whose name a column begins that is not part of it, as ``obs_theta`` beside ``obs_0``.
+
+    Args:
+        name: of the column.
+        used: columns that make up vectors, and the field of each.
+    """
+    for other, role in used.items():
+        stem, at = re.sub(r"\d+\]?$", "", other.strip().lower()), name.strip().lower()
+        if role in VECTORS and re.fullmatch(r"\w+[_. \[]", stem) and at.startswith(stem) and resembles(name) is None:
+            return role
+    return None
 
 
 def refuse_near_misses(unused: Sequence[str], taken: Mapping[str, object], where: str) -> None:

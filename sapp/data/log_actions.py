@@ -14,7 +14,7 @@ from sapp.data.array_checks import ACTION_SLACK
 from sapp.data.columns import Columns
 from sapp.data.ledger import Kind, Ledger
 from sapp.data.repair import code_text, codes_of, labels_of
-from sapp.data.table import Table, is_blank, nested_kind, reads_as_number
+from sapp.data.table import Table, cell_advice, is_blank, nested_kind, reads_as_number
 
 MANY_CHOICES = 1_000
 """With more than so many, whole numbers are not taken for discrete actions unasked, and combinations are refused."""
@@ -114,10 +114,11 @@ def _check_texts(labels: Sequence[str], name: str, table: Table, asked: bool) ->
             f"lists of numbers in Parquet"
         )
     if not asked and len(labels) > max(MANY_WORDS, table.rows // 4):
+        cure = cell_advice(labels[0], name)
+        cure = f"; else {cure}" if cure.startswith("write") else ", else map another column"
         raise SappError(
             f"{table.where}: column {name!r} holds {len(labels):,} different texts in {table.rows:,} rows, such as "
-            f"{shown(labels[0])}: are these names of actions? If so, give action_kind = 'discrete', else map another "
-            f"column"
+            f"{shown(labels[0])}: are these names of actions? If so, give action_kind = 'discrete'{cure}"
         )
 
 

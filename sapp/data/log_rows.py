@@ -99,7 +99,7 @@ class LogRows:
             kept, copies, conflict = drop_copies(order, code, time, {**self.arrays, **self.extras})
             if conflict is not None:
                 before, row = conflict
-                date = "; clocks that were set back? log UTC" if time.dtype.kind == "M" else ""
+                date = "; where clocks were set back, log UTC" if time.dtype.kind == "M" else ""
                 raise SappError(
                     f"{self.table.where}: {mapping.episode} {episode[row]} has {mapping.time} {time[row]} twice, in "
                     f"row {before} and row {row}, which differ; give each episode an id of its own, correct the rows, "

@@ -18,6 +18,8 @@ from sapp.data.field_names import (
     NOT_NEEDED,
     ROLES,
     SCALARS,
+    VECTORS,
+    left_over,
     normal,
     refuse_near_misses,
     refuse_opposites,
@@ -28,6 +30,7 @@ from sapp.data.log_actions import MANY_WORDS, clipped, infer_bounds, read_action
 from sapp.data.log_rows import LogRows
 from sapp.data.repair import labels_of, needs_scaling
 from sapp.data.rlds import steps_of_rlds
+from sapp.data.streams import codes
 from sapp.data.table import Table
 
 
@@ -212,6 +215,14 @@ class _Log(LogRows):
             opposites = [name for name in (*unused, *kept) if name not in ignored and not self._is_discount(name)]
             refuse_opposites(opposites, taken, self.table.where)
             refuse_near_misses([name for name in unused if name not in ignored], dict.fromkeys(taken), self.table.where)
+        vectors = {name: key for key in VECTORS for name in named(getattr(self.mapping, key))}
+        for name in () if given.names_all else (*unused, *kept):
+            if name not in ignored and (role := left_over(name, vectors)):
+                self.ledger.say(
+                    Kind.WARNING,
+                    f"column {name!r} is named like {role}, but is no part of it: map all of it "
+                    f"(--map {role}=NAME,NAME), or list {name!r} in ignore",
+                )
         for name in self.table.names:
             if name in self.uses:
                 self.ledger.columns.append(Column(name, self.uses[name]))
@@ -220,10 +231,27 @@ class _Log(LogRows):
             self.ledger.columns.append(Column(name, None, note))
             if note.startswith("looks like time") and not (given.names_all or self.mapping.episode):
                 continue  # _find_restarts has spoken, if there is anything to say
+            if note.endswith("is taken from another column") and (other := self._differs(name, note)):
+                self.ledger.say(
+                    Kind.WARNING,
+                    f"columns {other!r} and {name!r} are both named like {note.split()[0]} and differ; the first is "
+                    f"used: if that is wrong, map the other (--map {note.split()[0]}={name})",
+                )
             if note.startswith("looks like"):
                 self.ledger.say(Kind.WARNING, f"column {name!r} {note}: map it, or list it in ignore")
             elif name not in ignored and note != NOT_NEEDED and (seems := looks_like_field(self, name)):
                 self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {seems} map it, or list it in ignore")
+
+    def _differs(self, name: str, note: str) -> str | None:
+        """The column that a field was taken from, where another of the same meaning tells other episodes."""
+        role = note.split()[0]
+        if role not in ("done", "episode") or (other := getattr(self.mapping, role)) is None:
+            return None
+        mine, theirs = (self.table.glance(each) for each in (other, name))
+        if mine is None or theirs is None or not mine.size == theirs.size == self.table.rows:
+            return None
+        same = np.array_equal(mine.reshape(-1), theirs.reshape(-1)) if role == "done" else None
+        return None if same or (role == "episode" and np.array_equal(codes(mine), codes(theirs))) else other
 
     def _is_discount(self, name: str) -> bool:
         """Whether a column is a discount that is never 0, and so marks no end."""

@@ -159,7 +159,7 @@ class Table:
                         f"logs again with output_compress_columns=[]"
                     )
                 numeric = sum(reads_as_number(each) for _, each in known) > len(known) / 2
-                advice = _advice(value, name, numeric, dates)
+                advice = cell_advice(value, name, numeric, dates)
                 return SappError(
                     f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; {advice}"
                 )
@@ -171,8 +171,15 @@ class Table:
         )
 
 
-def _advice(value: Any, name: str, numeric: bool, dates: bool) -> str:
-    """What to do about a cell that is no number, in a column where most are or are not."""
+def cell_advice(value: Any, name: str, numeric: bool = False, dates: bool = False) -> str:
+    """What to do about a cell that is no number.
+
+    Args:
+        value: of the cell.
+        name: of its column.
+        numeric: whether most other cells are numbers.
+        dates: whether dates would do.
+    """
     text = value.strip() if isinstance(value, str) else ""
     if text == name:
         return "the names of the columns stand there again: take that row out"

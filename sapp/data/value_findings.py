@@ -8,7 +8,6 @@ import numpy as np
 
 from sapp.data.dataset import Dataset
 from sapp.data.finding import Finding, Sure
-from sapp.data.ledger import listed
 
 CODES = (-1e6, -99999, -9999, -999, -99, 999, 9999, 99999, 1e6)
 """Numbers that often stand for a missing value."""
@@ -76,6 +75,6 @@ def names_alike(data: Dataset) -> Iterator[Finding]:
         groups.setdefault(" ".join(label.lower().split()), []).append(repr(label))
     if several := [", ".join(group) for group in groups.values() if len(group) > 1]:
         yield Finding(
-            f"actions differ in capitals or blanks only: {listed(several, 5)}", Sure.LIKELY,
+            f"actions differ in capitals or blanks only: {'; '.join(several[:5])}", Sure.LIKELY,
             "each counts as an action of its own: write one action in one way",
         )  # fmt: skip

@@ -294,3 +294,21 @@ def test_done_alone_is_said_to_count_as_the_end_of_the_task() -> None:
     said = "done marks every end, and nothing tells time-outs from others: every one counts as terminal"
     assert said in Ledger.of(load_vectors(table)).lines()
     assert said not in Ledger.of(load_vectors(table, max_episode_steps=6)).lines()
+
+
+def test_columns_named_like_a_vector_that_are_no_part_of_it_are_said() -> None:
+    table = {**steps(), "obs_0": np.arange(12.0), "obs_1": np.ones(12), "obs_theta": np.ones(12)}
+    table["observer"] = table["obs_1"]
+    del table["obs"], table["next_obs"]
+    (said,) = Ledger.of(load_vectors(table, last_step="drop")).lines(Kind.WARNING)
+    assert said.startswith("column 'obs_theta' is named like observation, but is no part of it")
+    assert not Ledger.of(load_vectors(table, columns={"ignore": "obs_theta"}, last_step="drop")).lines(Kind.WARNING)
+
+
+@pytest.mark.parametrize(("more", "said"), [("dones", 1), ("same", 0)])
+def test_two_columns_of_ends_that_differ_are_said(more: str, said: int) -> None:
+    table = {("done" if key == "terminal" else key): value for key, value in steps().items()}
+    table["dones"] = table["done"] if more == "same" else np.zeros(12, bool)
+    found = Ledger.of(load_vectors(table)).lines(Kind.WARNING)
+    assert len(found) == said
+    assert all(each.startswith("columns 'done' and 'dones' are both named like done and differ") for each in found)

@@ -73,14 +73,13 @@ def load_mapping(
 
 def _of_other_length(name: str, length: int, rows: int, source: str) -> SappError:
     """What to say of an array that has not a row per observation."""
-    if resembles(name) is None:
+    advice = "correct it"
+    if re.search("episode|traj|length|start|end", name.lower()):
+        advice = f"if it tells where episodes are, give an id per row instead (episode), and ignore = [{name!r}]"
+    elif resembles(name) is None:
         advice = f"correct it, or leave it out (ignore = [{name!r}])"
-        if re.search("episode|traj|length|start|end", name.lower()):
-            advice = f"if it tells where episodes are, give an id per row instead (episode); else {advice}"
     elif length == rows - 1:
         advice = "if it holds the last one, too: give observation[:-1], and observation[1:] as next_observation"
-    else:
-        advice = "correct it"
     return SappError(f"{source}: array {name!r} has {length} rows but observation has {rows}; {advice}")
 
 

@@ -131,7 +131,7 @@ def test_save_refuses_other_endings_and_unwritable_places(small: Dataset, tmp_pa
 @pytest.mark.parametrize(
     ("name", "rows", "advice"),
     [
-        ("episode_lengths", 2, "if it tells where episodes are, give an id per row instead (episode)"),
+        ("episode_ends", 2, "if it tells where episodes are, give an id per row instead (episode), and ignore = ['"),
         ("actions", 5, "give observation[:-1], and observation[1:] as next_observation"),
         ("actions", 4, "but observation has 6; correct it"),
         ("weather", 4, "correct it, or leave it out (ignore = ['weather'])"),
@@ -149,3 +149,9 @@ def test_a_buffer_by_environments_is_told_how_to_be_flat() -> None:
     arrays = {"observations": np.zeros((6, 2, 3)), "actions": np.zeros((6, 2)), "rewards": np.zeros(6)}
     with pytest.raises(SappError, match=r"give x.swapaxes\(0, 1\).reshape\(-1, width\)"):
         load({**arrays, "dones": np.ones(6)})
+
+
+def test_padded_episodes_are_refused() -> None:
+    arrays = {"observations": np.zeros((6, 4, 3)), "actions": np.zeros((6, 4)), "rewards": np.zeros((6, 4))}
+    with pytest.raises(SappError, match=r"observation has shape \(6, 4, 3\)"):
+        load({**arrays, "terminals": np.zeros((6, 4))})
