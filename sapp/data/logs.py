@@ -243,7 +243,7 @@ class _Log(LogRows):
                 self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {seems} map it, or list it in ignore")
 
     def _differs(self, name: str, note: str) -> str | None:
-        """The column that a field was taken from, where another of the same meaning tells other episodes."""
+        """The column that a field was taken from, where another of the same meaning says otherwise."""
         role = note.split()[0]
         if role not in ("done", "episode") or (other := getattr(self.mapping, role)) is None:
             return None
@@ -261,7 +261,7 @@ class _Log(LogRows):
         return values is None or values.dtype.kind not in "biuf" or not np.any(values == 0)
 
     def say_rounding(self) -> None:
-        """Say where numbers lose what tells them apart: datasets hold seven digits."""
+        """Say where numbers lose their differences: datasets hold seven digits."""
         for key in ("observation", "next_observation", "reward"):
             values = self.arrays.get(key)
             if values is None or values.dtype.kind not in "iuf" or values.dtype.itemsize < 8:

@@ -101,8 +101,8 @@ class Table:
         self._no_gaps(values, name)
         if values.dtype.kind == "f" and np.abs(values).max(initial=0) >= 2**53:
             raise SappError(
-                f"{self.where}: column {name!r} holds numbers too large to tell neighbours apart "
-                f"({values.max():.17g}): write ids as text"
+                f"{self.where}: column {name!r} holds numbers so large that neighbours are rounded "
+                f"to one ({values.max():.17g}): write ids as text"
             )
         return values.astype(str) if values.dtype.kind == "O" else values.reshape(-1)
 

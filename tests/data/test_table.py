@@ -89,5 +89,5 @@ def test_cells_that_are_no_numbers_come_with_their_own_cure(cells: list[str], ad
 
 def test_ids_that_are_rounded_are_refused() -> None:
     table = Table.of_arrays({"eps_id": np.array([12345678901234567890.0, 12345678901234567891.0])}, 2, "log")
-    with pytest.raises(SappError, match="'eps_id' holds numbers too large to tell neighbours apart"):
+    with pytest.raises(SappError, match="'eps_id' holds numbers so large that neighbours are rounded to one"):
         table.identities("eps_id")
