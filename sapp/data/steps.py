@@ -238,7 +238,8 @@ class Steps:
         self.ledger.say(
             Kind.DROPPED,
             "the last step of an episode that stops unfinished has no known next state: "
-            f"{rows} rows were dropped" + (f"; {gone} episodes of one such row are gone altogether" if gone else ""),
+            f"{rows} row{'s were' if rows > 1 else ' was'} dropped"
+            + (f"; {gone} episodes of one such row are gone altogether" if gone else ""),
             rows=rows, episodes=rows, reward=share, asked=asked,
         )  # fmt: skip
         self.arrays = {key: value[~timeout] for key, value in self.arrays.items()}
