@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,13 +59,13 @@ def check(
         say(f"{heading}:" + ("" if lines else " nothing"))
         for line in lines:
             say(f"  - {line}")
-    how = "".join(f" --map {word}" if "=" in word else f" --columns {word}" for word in columns or ())
-    how += f" --environment {environment}" if environment else ""
+    how = "".join(f" {'--map' if '=' in word else '--columns'} {shlex.quote(word)}" for word in columns or ())
+    how += f" --environment {shlex.quote(environment)}" if environment else ""
     how += f" --map max_episode_steps={limit}" if limit else ""
     if not fits:
         say(f"Next: name the environment that these logs are from, not {data.environment}, or none")
         return
-    say(f"Next: sapp train {found.algorithm} {source}{how} {found.plan}")
+    say(f"Next: sapp train {found.algorithm} {shlex.quote(source)}{how} {found.plan}")
 
 
 def _against_environment(data: Dataset) -> tuple[list[str], bool]:

@@ -106,12 +106,16 @@ def _estimate(
         sizes = tuple(int(part) for part in hidden.split(","))
     except ValueError:
         raise SappError(f"--fit-hidden {hidden!r}: give layer sizes such as 256,256") from None
-    from sapp.data import load_vectors
+    from sapp.data import Ledger, load_vectors
+    from sapp.data.ledger import Kind
     from sapp.ope.estimators import Settings
     from sapp.ope.offline import evaluate_offline as judge
     from sapp.ope.run_policies import gather
 
     logs = None if data is None else load_vectors(data, columns=columns or None)
+    if logs is not None:
+        for line in Ledger.of(logs).lines(Kind.WARNING):
+            _note(f"{logs.name}: {line}")
     how: dict[str, Any] = {"checkpoints": checkpoints, "act": act, "say": _note}
     groups: list[Candidates] = gather(paths, data=logs, members=members, discount=discount, **how)
     reports = []

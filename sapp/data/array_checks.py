@@ -118,9 +118,10 @@ def matrix(value: ArrayLike, key: str, where: str) -> np.ndarray:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] == 0:
+        flat = "; of arrays [steps, environments, …] give x.swapaxes(0, 1).reshape(-1, width)" * (array.ndim == 3)
         raise SappError(
             f"{where}: {key} has shape {array.shape}; it must be (rows, width) with width 1 or "
-            f"more: one row per step, episodes one after the other"
+            f"more: one row per step, episodes one after the other{flat}"
         )
     return finite(array, key, where)
 

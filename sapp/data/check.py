@@ -63,7 +63,8 @@ def check(source: Any, columns: Given = None, **options: Any) -> Check:
 
 def examine(data: Dataset) -> Check:
     """Give an account of a dataset that is loaded."""
-    actions = f"{data.num_actions} discrete actions" if data.discrete else f"{data.action_size} action dimensions"
+    actions = f"{data.num_actions} discrete actions" if data.discrete else f"{data.action_size} action dimension"
+    actions += "s" * (data.action_size > 1 and not data.discrete)
     summary = (
         f"{data.size:,} steps, {data.num_episodes:,} episodes ({int(data.terminal.sum()):,} end, "
         f"{int(data.timeout.sum()):,} stop unfinished), {data.observation_size} features, {actions}"

@@ -16,12 +16,13 @@ from sapp.data.streams import (
     first_that,
     goes_on,
     ids_of,
+    late_starts,
     looks_like_ids,
     looks_like_successor,
     marks_starts,
     restarts,
 )
-from sapp.data.table import Table, empty
+from sapp.data.table import FILE, Table, empty
 
 
 class Log(Protocol):
@@ -43,6 +44,8 @@ def tell_episodes_apart(log: Log, only_warn: bool) -> None:
     """
     if log.mapping.one_row_episodes:
         return
+    if log.mapping.episode == FILE and len(log.table.files) > 1:  # a file may hold several
+        log.arrays["episode"] = ids_of(codes(log.table.column(FILE)), _marked_ends(log), None)
     for name in first_that(log.table.names, [*log.uses, *log.mapping.ignore]):
         who = log.table.glance(name)
         if who is None or who.dtype.kind not in "biufO" or who.size != log.table.rows:
@@ -68,6 +71,22 @@ def tell_episodes_apart(log: Log, only_warn: bool) -> None:
         log.uses[name] = "who acts"
         log.ledger.say(Kind.READ, f"{what}, so each one's rows are episodes of their own", rows=log.table.rows)
     _find_restarts(log, only_warn)
+    _check_files(log)
+
+
+def _check_files(log: Log) -> None:
+    """Say where episodes go on from file to file, as nothing tells whether they do."""
+    files = [rows for rows in log.table.files if rows]
+    told = {"episode", "timeout", "next_observation"} & set(log.arrays) or log.mapping.max_episode_steps is not None
+    if len(files) < 2 or told:
+        return
+    last = np.cumsum(files)[:-1] - 1
+    if open_at := int(np.count_nonzero(~_marked_ends(log)[last])):
+        log.ledger.say(
+            Kind.WARNING,
+            f"{open_at} of {len(last) + 1} files stop within an episode, which goes on in the next file: if every file "
+            f"begins a new one, say so (--map episode={FILE})",
+        )
 
 
 def _find_restarts(log: Log, only_warn: bool) -> None:
@@ -82,6 +101,8 @@ def _find_restarts(log: Log, only_warn: bool) -> None:
         if time is None or time.dtype.kind not in "iufM" or time.size != log.table.rows or empty(time).any():
             continue
         time = time.reshape(-1)
+        if _counts_steps(time):
+            log.ledger.entries += late_starts(name, time[np.append(True, ends[:-1] | (time[1:] <= time[:-1]))])
         back = np.append(False, time[1:] <= time[:-1])
         if not np.any(back[1:] & ~ends[:-1]):
             continue
@@ -102,6 +123,11 @@ def _find_restarts(log: Log, only_warn: bool) -> None:
             f"episodes: rows are out of order, or episodes begin there; name the column of episodes "
             f"(--map episode=NAME), or list {name!r} in ignore",
         )
+
+
+def _counts_steps(time: np.ndarray) -> bool:
+    """Whether a column goes up by 1 from row to row, but where it starts again."""
+    return time.dtype.kind in "iu" and bool(np.mean(np.diff(time) == 1) > 0.5)
 
 
 def _find_first_rows(log: Log, names: Sequence[str]) -> bool:
@@ -130,7 +156,7 @@ def _marked_ends(log: Log) -> np.ndarray:
     """Rows [N] that the log marks as the last of an episode."""
     ends = np.zeros(log.table.rows, bool)
     for key in ("terminal", "done", "timeout"):
-        if key in log.arrays:
+        if key in log.arrays and log.arrays[key].size == len(ends):  # others are refused later
             ends |= log.arrays[key].reshape(-1) == 1
     return ends
 

@@ -30,7 +30,9 @@ SCALARS: dict[str, tuple[str, ...]] = {
     "terminal": (
         "terminal", "terminals", "terminated", "terminateds", "termination", "terminations", "is_terminal",
     ),
-    "done": ("done", "dones", "is_done", "episode_end", "end_of_episode", "is_last"),
+    "done": (
+        "done", "dones", "is_done", "episode_end", "end_of_episode", "is_last", "episode_terminal", "episode_terminals",
+    ),
     "timeout": (
         "timeout", "timeouts", "truncated", "truncateds", "truncation", "truncations", "is_truncated", "time_out",
         "timed_out", "time_limit_reached",
@@ -69,10 +71,10 @@ _STRUCTURE = ("observation", "action", "reward", "next_observation", "terminal",
 """Fields that change what the data mean: one that seems to be there under another name may not be passed over."""
 _KNOWN = re.compile(
     r"infos?|info_.*|unroll_id|agent_(id|index)|env_id|module_id|type|prev_(actions?|rewards?)|vf_preds|advantages|"
-    r"value_targets|action_dist_inputs|weights?|seed|(dataset_|task_)?index|__index_level_\d+__|unnamed: \d+|count"
+    r"value_targets|action_dist_inputs|weights?|seed|(dataset_|task_)?index|__index_level_\d+__|unnamed: \d+|count|"
 )
 """Columns that logs often have and that mean nothing to learning."""
-_OPPOSITE = re.compile(r"masks?|not_?dones?|non_?terminals?|not_?terminals?|not_?terminated|continues?")
+_OPPOSITE = re.compile(r"masks?|not_?dones?|non_?terminals?|not_?terminals?|not_?terminated|continues?|discounts?")
 """Names of columns that are 1 where the task goes on."""
 NOT_NEEDED = "not needed"
 """Why these are not used."""
@@ -128,6 +130,20 @@ def resembles(name: str) -> str | None:
     return every[near[0]] if near else None
 
 
+def left_over(name: str, used: Mapping[str, str]) -> str | None:
+    """The field of whose name a column begins that is not part of it, as ``obs_theta`` beside ``obs_0``.
+
+    Args:
+        name: of the column.
+        used: columns that make up vectors, and the field of each.
+    """
+    for other, role in used.items():
+        stem, at = re.sub(r"\d+\]?$", "", other.strip().lower()), name.strip().lower()
+        if role in VECTORS and re.fullmatch(r"\w+[_. \[]", stem) and at.startswith(stem) and resembles(name) is None:
+            return role
+    return None
+
+
 def refuse_near_misses(unused: Sequence[str], taken: Mapping[str, object], where: str) -> None:
     """Raise where a column that is not used seems to be a field that nothing else gives.
 
@@ -173,13 +189,16 @@ def missing_field(role: str, names: Sequence[str], where: str) -> SappError:
     near = next((name for name in names if resembles(name) == role), None)
     hint = f" (did you mean {near!r}?)" if near else ""
     call = f"{role}_0, …" if role in VECTORS else role
+    python, shell = ("['NAME', …]", "NAME,NAME") if role in VECTORS else ("'NAME'", "NAME")
     if list(names) == ["item"]:
         hint = " (RLlib's packed episodes? write them with output_write_episodes=False, output_compress_columns=[])"
+    elif list(names) == ["steps"]:
+        hint = " (RLDS's episodes, one per row? write a row per step, with is_first, is_last and is_terminal)"
     elif names and all(re.fullmatch(r"[+-]?[\d.]+", name.strip()) for name in names):
         hint = " (the first line holds numbers: are the names of the columns missing?)"
     return SappError(
-        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (columns={{{role!r}: 'NAME'}} or "
-        f"--map {role}=NAME); columns are {listed(names) or 'none'}"
+        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (columns={{{role!r}: {python}}} "
+        f"or --map {role}={shell}); columns are {listed(names) or 'none'}"
     )
 
 

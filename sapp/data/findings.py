@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from sapp.data.dataset import Dataset
+from sapp.data.finding import Finding, Sure
 from sapp.data.ledger import Ledger
 from sapp.data.repair import MANY_CODES, labels_advice, needs_scaling
+from sapp.data.value_findings import bare_ends, codes_of_missing, names_alike, never_filled
 
 FEW_EPISODES = 30
 RARE_ACTION = 0.01
@@ -20,32 +20,6 @@ FEW_ROWS = 1_000
 """Rows from which on something can be learned of an action, however small their share."""
 _SAMPLE = 200_000
 """Rows that the slower questions look at."""
-
-
-class Sure(StrEnum):
-    """How sure a finding is."""
-
-    CERTAIN = "certain"
-    LIKELY = "likely"
-    POSSIBLE = "possible"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something worth knowing before training.
-
-    Attributes:
-        what: was found.
-        sure: how sure it is that this is so and matters.
-        do: what to do about it.
-    """
-
-    what: str
-    sure: Sure
-    do: str
-
-    def __str__(self) -> str:
-        return f"{self.what} ({self.sure}): {self.do}"
 
 
 def findings(data: Dataset) -> list[Finding]:
@@ -395,7 +369,8 @@ def _few(data: Dataset) -> Iterator[Finding]:
 
 QUESTIONS = (
     _one_long_episode, _flags, _hidden_resets, _successors, _auto_reset, _ends_at_one_length, _densities, _leaks,
-    _reward, _running_sums, _time_order, _features, _actions, _copies, _few,
+    _reward, _running_sums, bare_ends, _time_order, codes_of_missing, _features, _actions, names_alike, never_filled,
+    _copies, _few,
 )  # fmt: skip
 """Each takes a dataset and yields what it finds."""
 

@@ -150,7 +150,7 @@ class Ledger:
         if self.unused:
             out.append(
                 "columns not used: "
-                + "; ".join(each.name + (f" ({each.note})" if each.note else "") for each in self.unused)
+                + "; ".join((each.name or "''") + (f" ({each.note})" if each.note else "") for each in self.unused)
             )
         return out + [f"{each.kind}: {each}" for each in self.entries if each.kind is not Kind.WARNING]
 

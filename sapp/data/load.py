@@ -113,6 +113,11 @@ def _unknown(request: Request) -> SappError:
     if not request.text:
         return SappError(f"cannot load a {type(request.source).__name__}; {accepted}")
     if request.path.is_dir():
+        if any(each.name.lower().endswith((".csv", ".csv.gz", ".tsv")) for each in request.path.iterdir()):
+            return SappError(
+                f"{request.text}: is a folder of CSV files, of which only one is read at a time: give one, or write "
+                f"them as one file with a column for the episode, or as Parquet"
+            )
         return SappError(f"{request.text}: is a directory without anything that can be loaded; {accepted}")
     if request.path.exists():
         frame = "what pandas or polars can read can be given as a data frame"

@@ -14,7 +14,7 @@ from sapp.data.array_checks import ACTION_SLACK
 from sapp.data.columns import Columns
 from sapp.data.ledger import Kind, Ledger
 from sapp.data.repair import code_text, codes_of, labels_of
-from sapp.data.table import Table, nested_kind, reads_as_number
+from sapp.data.table import Table, cell_advice, is_blank, nested_kind, reads_as_number
 
 MANY_CHOICES = 1_000
 """With more than so many, whole numbers are not taken for discrete actions unasked, and combinations are refused."""
@@ -65,9 +65,11 @@ def read_actions(table: Table, mapping: Columns, ledger: Ledger, bounded: bool) 
     values = table.numbers(name)
     if asked:
         return Actions(values, codes_of(values, name, table.where), None, "discrete actions")
-    if values.size and (values.min() < 0 or values.max() >= MANY_CHOICES):
+    known = values[~np.isnan(values)]
+    if known.size and (known.min() < 0 or known.max() >= MANY_CHOICES):
+        reach = f"from {code_text(known.min())} to {code_text(known.max())}"
         raise SappError(
-            f"{table.where}: column {name!r} holds whole numbers from {values.min()} to {values.max()}: give "
+            f"{table.where}: column {name!r} holds whole numbers {reach}: give "
             f"action_kind = 'continuous' if they are amounts, or action_labels if they are codes of discrete actions "
             f"(--map action_kind=continuous)"
         )
@@ -77,7 +79,8 @@ def read_actions(table: Table, mapping: Columns, ledger: Ledger, bounded: bool) 
         f"actions are whole numbers: taken as {count} discrete actions "
         f"(if they are amounts, give action_kind = 'continuous')",
     )
-    return Actions(values.astype(np.int64), count, None, "discrete actions")
+    whole_only = values if known.size < values.size else values.astype(np.int64)
+    return Actions(whole_only, count, None, "discrete actions")
 
 
 def _in_words(table: Table, name: str, labels: Sequence[str] | None) -> tuple[np.ndarray, list[str]]:
@@ -86,18 +89,18 @@ def _in_words(table: Table, name: str, labels: Sequence[str] | None) -> tuple[np
         if found.size != len(found):
             raise SappError(f"{table.where}: column {name!r} holds several texts in a row; give one column for each")
         found = found.reshape(-1)
-    return labels_of(found.tolist(), labels, name, table.where)
+    cells = [None if is_blank(cell) and cell not in (labels or ()) else cell for cell in found.tolist()]
+    return labels_of(cells, labels, name, table.where)
 
 
 def _check_words(labels: Sequence[str], name: str, where: str) -> None:
-    """Refuse a stray word among numbers, and nothing at all, as names of actions that nobody asked for."""
+    """Refuse a stray word among numbers as names of actions that nobody asked for."""
     amounts = [label for label in labels if _is_amount(label)]
     words = sorted((label for label in labels if not _is_amount(label)), key=reads_as_number)
-    if amounts or not all(words):
-        found = f"{shown(words[0])} among numbers such as {amounts[0]}" if amounts else "empty text"
+    if amounts:
         raise SappError(
-            f"{where}: column {name!r} holds {found}; correct the log, or give action_kind = 'discrete' if these are "
-            "names of actions"
+            f"{where}: column {name!r} holds {shown(words[0])} among numbers such as {amounts[0]}; correct the log, or "
+            "give action_kind = 'discrete' if these are names of actions"
         )
 
 
@@ -111,10 +114,11 @@ def _check_texts(labels: Sequence[str], name: str, table: Table, asked: bool) ->
             f"lists of numbers in Parquet"
         )
     if not asked and len(labels) > max(MANY_WORDS, table.rows // 4):
+        cure = cell_advice(labels[0], name)
+        cure = f"; else {cure}" if cure.startswith("write") else ", else map another column"
         raise SappError(
             f"{table.where}: column {name!r} holds {len(labels):,} different texts in {table.rows:,} rows, such as "
-            f"{shown(labels[0])}: are these names of actions? If so, give action_kind = 'discrete', else map another "
-            f"column"
+            f"{shown(labels[0])}: are these names of actions? If so, give action_kind = 'discrete'{cure}"
         )
 
 

@@ -9,8 +9,10 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.data.columns import Columns, named
+from sapp.data.last_rows import last_of, settle_last_rows, wholly_missing
 from sapp.data.ledger import Kind, Ledger, refuse_loss, reward_share
 from sapp.data.repair import SPARSE, drop_copies, forward_fill, gap_rows, rows_after, sparse_rewards, split_at
+from sapp.data.streams import late_starts
 from sapp.data.table import Table
 
 _FILLED = ("observation", "next_observation")
@@ -54,6 +56,7 @@ class LogRows:
         # before episodes are split at gaps: what comes before a gap is not the end that a sparse reward is given at
         self._repair_sparse_rewards()
         self._repair_gaps()
+        settle_last_rows(self)
         self._repair_missing()
         if (density := self.arrays.pop("log_prob", None)) is not None:
             self.extras["log_prob"] = density
@@ -95,9 +98,12 @@ class LogRows:
             order = np.lexsort((time, code))
             kept, copies, conflict = drop_copies(order, code, time, {**self.arrays, **self.extras})
             if conflict is not None:
+                before, row = conflict
+                date = "; where clocks were set back, log UTC" if time.dtype.kind == "M" else ""
                 raise SappError(
-                    f"{self.table.where}: {mapping.episode} {episode[conflict]} has {mapping.time} {time[conflict]} "
-                    f"twice, again at row {conflict}; remove the copy or map another time column"
+                    f"{self.table.where}: {mapping.episode} {episode[row]} has {mapping.time} {time[row]} twice, in "
+                    f"row {before} and row {row}, which differ; give each episode an id of its own, correct the rows, "
+                    f"or map another time column{date}"
                 )
             if copies:
                 gone = np.ones(len(order), bool)
@@ -112,6 +118,9 @@ class LogRows:
         elif len(order) < len(self.row):
             self.moved = " (rows counted without copies)"
         self.take(order)
+        if self.time is not None:
+            first = self.time[np.append(True, self.arrays["episode"][1:] != self.arrays["episode"][:-1])]
+            self.ledger.entries += late_starts(str(mapping.time), first)
 
     def _repair_gaps(self) -> None:
         """Missing steps in time, by the mapping's choice."""
@@ -183,7 +192,10 @@ class LogRows:
         if episode is not None and what == "fill":
             for key in _FILLED:
                 if key in self.arrays:
+                    unknown = wholly_missing(self.arrays[key]) & last_of(episode) & (key == "next_observation")
                     self.arrays[key], filled = forward_fill(self.arrays[key], episode)
+                    self.arrays[key][unknown] = np.nan  # what followed the last step is no repetition of it
+                    filled -= int(unknown.sum()) * self.arrays[key][0].size
                     if filled:
                         self.ledger.say(
                             Kind.CHANGED, f"{filled} empty values of {key} were filled with the last known ones",
@@ -217,9 +229,9 @@ class LogRows:
             row, dimension = (int(i) for i in np.argwhere(missing)[0])
             names = named(getattr(self.mapping, key))
             name = names[0] if len(names) == 1 else self._column_at(names, dimension)
-            fix = "; fix it, or choose missing = 'fill' or 'drop' in a column mapping"
+            fix = "; fix it, or choose missing = 'fill' or 'drop' (--map missing=fill)"
             if self.mapping.missing == "fill" or key not in _FILLED:
-                fix = " and cannot be filled; fix it, or choose missing = 'drop' in a column mapping: the episode goes"
+                fix = " and cannot be filled; fix it, or choose missing = 'drop' (--map missing=drop): such episodes go"
             if key in ("terminal", "done", "timeout") and missing.mean() > SPARSE:
                 fix = ", as in most rows; write 0 where empty means no"
             raise SappError(f"{self.table.where}: column {name!r} is empty or NaN at row {self.row[row]}{fix}")

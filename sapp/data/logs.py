@@ -18,16 +18,19 @@ from sapp.data.field_names import (
     NOT_NEEDED,
     ROLES,
     SCALARS,
+    VECTORS,
+    left_over,
     normal,
     refuse_near_misses,
     refuse_opposites,
     why_unused,
 )
 from sapp.data.ledger import Column, Kind, Ledger, positions
-from sapp.data.log_actions import clipped, infer_bounds, read_actions, vector
+from sapp.data.log_actions import MANY_WORDS, clipped, infer_bounds, read_actions, vector
 from sapp.data.log_rows import LogRows
 from sapp.data.repair import labels_of, needs_scaling
 from sapp.data.rlds import steps_of_rlds
+from sapp.data.streams import codes
 from sapp.data.table import Table
 
 
@@ -72,6 +75,7 @@ def read_log(
     log.read_extras(extras or {})
     log.account_columns(columns)
     log.repair()
+    log.say_rounding()
     arrays = log.arrays
     bounds = {} if log.num_actions is not None else log.bound_actions(infer=infer, **bounds)
     found: dict[str, Any] = {**(notes or {}), "columns": log.mapping.to_json()}
@@ -208,8 +212,17 @@ class _Log(LogRows):
         taken = {key for key in ROLES if named(getattr(self.mapping, key))}
         kept = [name for name, use in self.uses.items() if use.startswith("kept")]
         if not given.names_all:
-            refuse_opposites([name for name in (*unused, *kept) if name not in ignored], taken, self.table.where)
+            opposites = [name for name in (*unused, *kept) if name not in ignored and not self._is_discount(name)]
+            refuse_opposites(opposites, taken, self.table.where)
             refuse_near_misses([name for name in unused if name not in ignored], dict.fromkeys(taken), self.table.where)
+        vectors = {name: key for key in VECTORS for name in named(getattr(self.mapping, key))}
+        for name in () if given.names_all else (*unused, *kept):
+            if name not in ignored and (role := left_over(name, vectors)):
+                self.ledger.say(
+                    Kind.WARNING,
+                    f"column {name!r} is named like {role}, but is no part of it: map all of it "
+                    f"(--map {role}=NAME,NAME), or list {name!r} in ignore",
+                )
         for name in self.table.names:
             if name in self.uses:
                 self.ledger.columns.append(Column(name, self.uses[name]))
@@ -218,10 +231,51 @@ class _Log(LogRows):
             self.ledger.columns.append(Column(name, None, note))
             if note.startswith("looks like time") and not (given.names_all or self.mapping.episode):
                 continue  # _find_restarts has spoken, if there is anything to say
+            if note.endswith("is taken from another column") and (other := self._differs(name, note)):
+                self.ledger.say(
+                    Kind.WARNING,
+                    f"columns {other!r} and {name!r} are both named like {note.split()[0]} and differ; the first is "
+                    f"used: if that is wrong, map the other (--map {note.split()[0]}={name})",
+                )
             if note.startswith("looks like"):
                 self.ledger.say(Kind.WARNING, f"column {name!r} {note}: map it, or list it in ignore")
             elif name not in ignored and note != NOT_NEEDED and (seems := looks_like_field(self, name)):
                 self.ledger.say(Kind.WARNING, f"column {name!r} is not used, but {seems} map it, or list it in ignore")
+
+    def _differs(self, name: str, note: str) -> str | None:
+        """The column that a field was taken from, where another of the same meaning says otherwise."""
+        role = note.split()[0]
+        if role not in ("done", "episode") or (other := getattr(self.mapping, role)) is None:
+            return None
+        mine, theirs = (self.table.glance(each) for each in (other, name))
+        if mine is None or theirs is None or not mine.size == theirs.size == self.table.rows:
+            return None
+        same = np.array_equal(mine.reshape(-1), theirs.reshape(-1)) if role == "done" else None
+        return None if same or (role == "episode" and np.array_equal(codes(mine), codes(theirs))) else other
+
+    def _is_discount(self, name: str) -> bool:
+        """Whether a column is a discount that is never 0, and so marks no end."""
+        if normal(name).removesuffix("s") != "discount":
+            return False
+        values = self.table.glance(name)
+        return values is None or values.dtype.kind not in "biuf" or not np.any(values == 0)
+
+    def say_rounding(self) -> None:
+        """Say where numbers lose their differences: datasets hold seven digits."""
+        for key in ("observation", "next_observation", "reward"):
+            values = self.arrays.get(key)
+            if values is None or values.dtype.kind not in "iuf" or values.dtype.itemsize < 8:
+                continue
+            wide = values.reshape(len(values), -1).astype(np.float64)
+            with np.errstate(over="ignore", invalid="ignore"):
+                lost = np.abs(wide - wide.astype(np.float32)).max(axis=0) > 0.01 * wide.std(axis=0)
+            for i in np.flatnonzero(lost & (np.ptp(wide, axis=0) > 0)):
+                what = key if values.ndim == 1 else f"{key} {i}"
+                self.ledger.say(
+                    Kind.WARNING,
+                    f"{what} is so large beside its changes ({wide[:, i].min():.10g} to {wide[:, i].max():.10g}) that "
+                    f"seven digits blur them: subtract a constant in the log",
+                )
 
     @property
     def old_done(self) -> bool:
@@ -293,6 +347,11 @@ def _features(table: Table, mapping: Columns, role: str, uses: dict[str, str], l
             # the values of the observation's own column count for what comes after it, too
             first = name if role == "observation" else mapping.observation[min(place, len(mapping.observation) - 1)]
             _, labels = labels_of(table.column(first).tolist(), None, first, table.where)
+            if len(labels) > max(MANY_WORDS, table.rows // 4):
+                raise SappError(
+                    f"{table.where}: column {name!r} of one_hot holds {len(labels):,} different values in "
+                    f"{table.rows:,} rows, too many for a feature each; leave it out, or merge rare values in the log"
+                )
             codes, _ = labels_of(table.column(name).tolist(), labels, name, table.where)
             hot = (codes[:, None] == np.arange(len(labels))).astype(np.float64)
             hot[np.isnan(codes.astype(np.float64))] = np.nan

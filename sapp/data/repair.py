@@ -108,11 +108,11 @@ def sparse_rewards(reward: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, in
 
 def drop_copies(
     order: np.ndarray, code: np.ndarray, time: np.ndarray, columns: Mapping[str, np.ndarray]
-) -> tuple[np.ndarray, int, int | None]:
+) -> tuple[np.ndarray, int, tuple[int, int] | None]:
     """Rows in order without exact copies (same episode, time and everything else).
 
-    Returns the order, how many copies were left out, and the row of the first that shares episode and time with another
-    but differs from it (None if there is none).
+    Returns the order, how many copies were left out, and the first two rows that share episode and time but differ
+    otherwise (None if there are none).
     """
     same = (code[order][1:] == code[order][:-1]) & (time[order][1:] == time[order][:-1])
     if not same.any():
@@ -122,7 +122,7 @@ def drop_copies(
         row, before = order[place], order[place - 1]
         equal = all(_equal(values[row], values[before]) for values in columns.values())
         if not equal:
-            return order, 0, int(row)
+            return order, 0, (int(before), int(row))
         keep[place] = False
     return order[keep], int(np.count_nonzero(~keep)), None
 

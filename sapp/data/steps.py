@@ -95,6 +95,11 @@ class Steps:
         timeout = np.zeros_like(terminal) if told is None else told
         if told is None:
             found = "nothing: only terminals and the end of the data"
+            if old_done and limit is None:
+                self.ledger.say(
+                    Kind.READ,
+                    "done marks every end, and nothing tells time-outs from others: every one counts as terminal",
+                )
         elif old_done:
             terminal = self._timed_out(terminal, timeout, "a time-out is set on the same row")
         if self.episode is not None:
@@ -233,7 +238,8 @@ class Steps:
         self.ledger.say(
             Kind.DROPPED,
             "the last step of an episode that stops unfinished has no known next state: "
-            f"{rows} rows were dropped" + (f"; {gone} episodes of one such row are gone altogether" if gone else ""),
+            f"{rows} row{'s were' if rows > 1 else ' was'} dropped"
+            + (f"; {gone} episodes of one such row are gone altogether" if gone else ""),
             rows=rows, episodes=rows, reward=share, asked=asked,
         )  # fmt: skip
         self.arrays = {key: value[~timeout] for key, value in self.arrays.items()}

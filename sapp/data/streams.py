@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sapp.data.ledger import Entry, Kind
+
 _WHO = re.compile(r"(agent|env|environment|worker|actor|player|robot|vehicle)(_?(id|idx|index|number|rank|name))?")
 _FIRST = re.compile(r"is_first|first_step|(is_)?episode_starts?|start_of_episode|is_start")
 
@@ -109,6 +111,28 @@ def restarts(time: np.ndarray) -> np.ndarray | None:
     back = np.append(False, time[1:] <= time[:-1])
     often = np.count_nonzero(back) > len(time) / 2
     return back if back.any() and not often and bool(np.all(time[back] == time.min())) else None
+
+
+def late_starts(name: str, first: np.ndarray) -> list[Entry]:
+    """A warning of episodes that begin later than others do by a counter of steps, whose first rows are missing.
+
+    Args:
+        name: of the counter.
+        first: [E], what it says in the first row of each episode.
+    """
+    if first.dtype.kind not in "iuf" or len(first) < 3:
+        return []
+    late = first > first.min()
+    if not late.any() or np.mean(late) > 0.3:
+        return []
+    return [
+        Entry(
+            Kind.WARNING,
+            f"{np.count_nonzero(late)} of {len(first)} episodes begin at {name} {first[late].min()} or later, the "
+            f"others at {first.min()}: their first rows are missing, but where they begin counts as a start; leave "
+            f"them out if starts matter",
+        )
+    ]
 
 
 def looks_like_ids(values: np.ndarray, ends: np.ndarray) -> bool:

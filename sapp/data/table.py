@@ -13,6 +13,8 @@ from sapp.core.errors import SappError
 from sapp.data.ledger import Kind, Ledger
 from sapp.data.repair import flags_of_text
 
+FILE = "file"
+"""What the column is called that holds a row's file, where a log has several and a mapping names it."""
 _PACKED = "BCJNG"
 """How compressed data in text begins: LZ4's mark, in base 64."""
 
@@ -30,6 +32,8 @@ class Table:
     def __init__(self, names: Sequence[str], rows: int, read: Callable[[str], np.ndarray], where: str) -> None:
         self.names, self.rows, self.where = list(names), rows, where
         self._read, self._held = read, dict[str, np.ndarray]()
+        self.files: list[int] = []
+        """How many rows are from each file, in order, where there may be several."""
         if double := sorted({name for name in self.names if self.names.count(name) > 1}):
             raise SappError(f"{where}: column {double[0]!r} appears more than once; rename one")
 
@@ -95,6 +99,11 @@ class Table:
         """A column of numbers or text [N] that separates episodes: every value is known."""
         values = self.column(name)
         self._no_gaps(values, name)
+        if values.dtype.kind == "f" and np.abs(values).max(initial=0) >= 2**53:
+            raise SappError(
+                f"{self.where}: column {name!r} holds numbers so large that neighbours are rounded "
+                f"to one ({values.max():.17g}): write ids as text"
+            )
         return values.astype(str) if values.dtype.kind == "O" else values.reshape(-1)
 
     def is_text(self, name: str) -> bool:
@@ -104,13 +113,17 @@ class Table:
     def holds_words(self, name: str) -> bool:
         """Whether a column is text that is more than numbers stored as text: "low", or "1", "2", "stop"."""
         return self.is_text(name) and any(
-            value is not None and not reads_as_number(value) for value in self.column(name).tolist()
+            value is not None and not (reads_as_number(value) or is_blank(value))
+            for value in self.column(name).tolist()
         )
 
     def is_whole(self, name: str) -> bool:
-        """Whether a column is of a type of whole numbers, or of flags, one per row."""
+        """Whether a column is of whole numbers, or of flags, one per row; with empty cells, they come as floats."""
         values = self.column(name)
-        return values.dtype.kind in "biu" and values.size == len(values)
+        if values.size != len(values) or values.dtype.kind not in "biuf":
+            return False
+        gaps = empty(values)
+        return values.dtype.kind != "f" or bool(0 < gaps.sum() < len(gaps) and np.all(values[~gaps] % 1 == 0))
 
     def _no_gaps(self, values: np.ndarray, name: str) -> None:
         gaps = np.flatnonzero(empty(values))
@@ -145,14 +158,10 @@ class Table:
                         f"{self.where}: column {name!r} is packed, as RLlib does, which is never loaded; write the "
                         f"logs again with output_compress_columns=[]"
                     )
-                hot = f"; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
-                if isinstance(value, str) and re.fullmatch(r"[+-]?\d+,\d+", value.strip()):
-                    hot = "; decimals are read with a point"
-                hot = "; the names of the columns stand there again: take that row out" if value == name else hot
-                hot = "; dates are read as 2024-01-31 or 2024-01-31 12:00:00" if dates else hot
+                numeric = sum(reads_as_number(each) for _, each in known) > len(known) / 2
+                advice = cell_advice(value, name, numeric, dates)
                 return SappError(
-                    f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; fix it or map "
-                    f"other columns{hot}"
+                    f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; {advice}"
                 )
         row, value = known[0]
         kind = "numbers" if reads_as_number(value) else "dates"
@@ -160,6 +169,35 @@ class Table:
             f"{self.where}: column {name!r} holds {kind} stored as text ({str(value)[:40]!r} at row {row}); convert "
             f"the column to {kind} in the file"
         )
+
+
+def cell_advice(value: Any, name: str, numeric: bool = False, dates: bool = False) -> str:
+    """What to do about a cell that is no number.
+
+    Args:
+        value: of the cell.
+        name: of its column.
+        numeric: whether most other cells are numbers.
+        dates: whether dates would do.
+    """
+    text = value.strip() if isinstance(value, str) else ""
+    if text == name:
+        return "the names of the columns stand there again: take that row out"
+    if dates:
+        return "fix it or map other columns; dates are read as 2024-01-31 or 2024-01-31 12:00:00"
+    if re.fullmatch(r"[+-]?\d+,\d+", text):
+        return "decimals are read with a point"
+    if re.fullmatch(r"[+-]?\d{1,3}([,.\u00a0\u202f' ]\d{3})+([.,]\d+)?", text):
+        return "write numbers without marks between thousands"
+    if re.fullmatch(r"\u2212[\d.]+", text):
+        return "write minus as a hyphen (-)"
+    if re.match(r"[+-]?\d+([.,]\d+)?\s*[^\d\s.,:]", text) and not numeric:
+        return "write numbers without a unit"
+    if not text.isprintable() or "\ufffd" in text:
+        return "it seems to hold packed bytes: write lists of numbers, or one column per number"
+    if numeric or not text:
+        return "most others are numbers: correct it, or leave the cell empty if the value is missing"
+    return f"map other columns; for a feature in words, give one_hot = [{name!r}] (--map one_hot={name})"
 
 
 def _as_text(values: np.ndarray) -> np.ndarray:
@@ -171,6 +209,11 @@ def _as_text(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind == "S":
         return np.char.decode(values, errors="replace").astype(object)
     return values.astype(object) if values.dtype.kind == "U" else values
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a value is text without a letter."""
+    return isinstance(value, str) and not value.strip()
 
 
 def empty(values: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from sapp.data import Dataset, load
 from sapp.data.benchmark_names import ENVIRONMENTS, QUALITIES
 from sapp.data.benchmark_names import NAMES as BENCHMARK
 from sapp.data.frames import FrameDataset
+from sapp.data.ledger import Kind, Ledger
 from sapp.envs.data_check import compare
 from sapp.evaluation.online_evaluation import Evaluator
 from sapp.runs.members import Member, MemberId
@@ -95,11 +96,13 @@ def planned(
 
 
 def _compare(evaluator: Evaluator, problems: Sequence[Problem], datasets: Sequence[AnyDataset], plays: bool) -> None:
-    """Say what does not fit between data and environments before a step is made; refuse what cannot be right.
+    """Say what is doubtful about data, and what does not fit their environments; refuse what cannot be right.
 
     A training that never ``plays`` needs no environment: one that cannot be made is no matter, and nothing is refused.
     """
     for problem, dataset in zip(problems, datasets, strict=True):
+        for line in Ledger.of(dataset).lines(Kind.WARNING):
+            print(printable(f"{dataset.name}: {line}"), file=sys.stderr)
         if problem.environment is None or not isinstance(dataset, Dataset):
             continue
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,17 @@ def test_words_of_the_command_line_come_on_top_of_a_file(log: Path, capsys: pyte
     assert "columns used: patient as episode; visit as the order of rows; heart as observation 0" in page
     assert "rows: 80 read, 0 dropped, 80 kept" in page
     assert f"Next: sapp train cql {log} --columns {log.with_name('map.toml')} --map reward=outcome" in page
+
+
+def test_the_next_command_is_quoted_for_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{t // 10},{0.1 * t},{0.25 * (t % 4)},{t % 3},{int(t % 10 == 9)}" for t in range(200)]
+    log = tmp_path / "plant logs.csv"
+    log.write_text("Batch No.,Temp (K),valve,yield,end\n" + "\n".join(rows) + "\n")
+    words = ["data", "check", str(log), "--map", "observation=Temp (K)", "--map", "episode=Batch No."]
+    words += ["--map", "action=valve", "--map", "reward=yield", "--map", "terminal=end"]
+    assert main(words) == 0
+    command = capsys.readouterr().out.partition("Next: ")[2].partition(" --steps")[0]
+    assert shlex.split(command) == ["sapp", "train", "cql", *words[2:]]
 
 
 @pytest.mark.parametrize(

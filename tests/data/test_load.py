@@ -35,6 +35,7 @@ def test_a_dataset_passes_through(small: Dataset) -> None:
         ("hoper", ["hoper", "no such file or dataset", "D4RL", "Minari"]),
         ("hopper-medum-v2", ["did you mean 'hopper-medium-v2'?"]),
         ("lag.csv", ["lag.csv", "did you mean 'log.csv'?"]),
+        ("tables", ["tables", "is a folder of CSV files", "write them as one file with a column for the episode"]),
         (3, ["int", ".hdf5"]),
         (None, ["NoneType"]),
         ({"observations": [[0.0]]}, ["no action", "observations"]),
@@ -47,6 +48,8 @@ def test_what_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     (tmp_path / "folder.npz").mkdir()
     (tmp_path / "log.pkl").write_bytes(b"x")
     (tmp_path / "log.csv").write_text("a\n1\n")
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "run-1.csv").write_text("a\n1\n")
     with pytest.raises(SappError) as caught:
         load(source)
     message = str(caught.value)

@@ -62,7 +62,7 @@ def test_ids_that_are_used_again_are_warned_of() -> None:
     log.repair()
     (warning,) = log.ledger.lines(Kind.WARNING)
     assert warning.startswith("6 runs of rows share 3 ids of run, and each id's rows are read as one episode")
-    with pytest.raises(SappError, match=r"log: run 0 has step 0 twice, again at row 1; remove the copy"):
+    with pytest.raises(SappError, match=r"log: run 0 has step 0 twice, in row 0 and row 1, which differ"):
         rows([0] * 40, runs, time="step").repair()  # where steps are known it is certain
 
 

@@ -255,3 +255,60 @@ def test_d4rls_ant_asks_for_no_physics(tmp_path: Path) -> None:
             file[key] = value
     data = load_vectors(tmp_path / "ant_medium-v2.hdf5")
     assert (data.name, data.physics) == ("ant-medium-v2", None)
+
+
+def test_discounts_that_are_zero_mark_ends() -> None:
+    table = {key: value for key, value in steps(discount=1.0 - steps()["terminal"]).items() if key != "terminal"}
+    with pytest.raises(SappError, match="'discount' looks like the opposite of terminal"):
+        load_vectors(table)
+    assert load_vectors({**table, "discount": np.full(12, 0.99)}).terminal.sum() == 0
+
+
+def test_first_rows_that_are_missing_are_said() -> None:
+    table = {key: value[2:] for key, value in frame([6, 6, 6, 6]).items() if key != "last"}
+    for columns in ({}, {"ignore": "episode", "done": "done"}):
+        marked = {**table, "done": np.append(table["step"][1:] == 0, True)} if columns else table
+        (said,) = Ledger.of(load_vectors(marked, columns=columns)).lines(Kind.WARNING)
+        assert said.startswith("1 of 4 episodes begin at step 2 or later, the others at 0: their first rows are ")
+
+
+def test_numbers_that_seven_digits_blur_are_said() -> None:
+    table = steps()
+    table["obs"][:, 0] = 1.7e9 + np.arange(12)
+    table["reward"] = 5e8 + np.arange(12) / 10
+    said = Ledger.of(load_vectors(table)).lines(Kind.WARNING)
+    assert [line.split(" is so large")[0] for line in said] == ["observation 0", "reward"]
+    assert "(1700000000 to 1700000011)" in said[0]
+
+
+def test_one_hot_is_refused_where_nearly_every_value_differs() -> None:
+    table = {**steps(), "note": [f"n{row}" for row in range(12)]}
+    table = {key: np.concatenate([value] * 10) for key, value in table.items()}
+    table["note"], table["episode"] = np.array([f"n{row}" for row in range(120)]), np.repeat(np.arange(20), 6)
+    with pytest.raises(SappError, match="'note' of one_hot holds 120 different values in 120 rows"):
+        load_vectors(table, columns={"one_hot": "note"})
+
+
+def test_done_alone_is_said_to_count_as_the_end_of_the_task() -> None:
+    table = {("done" if key == "terminal" else key): value for key, value in steps().items()}
+    said = "done marks every end, and nothing tells time-outs from others: every one counts as terminal"
+    assert said in Ledger.of(load_vectors(table)).lines()
+    assert said not in Ledger.of(load_vectors(table, max_episode_steps=6)).lines()
+
+
+def test_columns_named_like_a_vector_that_are_no_part_of_it_are_said() -> None:
+    table = {**steps(), "obs_0": np.arange(12.0), "obs_1": np.ones(12), "obs_theta": np.ones(12)}
+    table["observer"] = table["obs_1"]
+    del table["obs"], table["next_obs"]
+    (said,) = Ledger.of(load_vectors(table, last_step="drop")).lines(Kind.WARNING)
+    assert said.startswith("column 'obs_theta' is named like observation, but is no part of it")
+    assert not Ledger.of(load_vectors(table, columns={"ignore": "obs_theta"}, last_step="drop")).lines(Kind.WARNING)
+
+
+@pytest.mark.parametrize(("more", "said"), [("dones", 1), ("same", 0)])
+def test_two_columns_of_ends_that_differ_are_said(more: str, said: int) -> None:
+    table = {("done" if key == "terminal" else key): value for key, value in steps().items()}
+    table["dones"] = table["done"] if more == "same" else np.zeros(12, bool)
+    found = Ledger.of(load_vectors(table)).lines(Kind.WARNING)
+    assert len(found) == said
+    assert all(each.startswith("columns 'done' and 'dones' are both named like done and differ") for each in found)

@@ -11,6 +11,7 @@ from sapp.data.streams import (
     first_that,
     goes_on,
     ids_of,
+    late_starts,
     looks_like_ids,
     looks_like_successor,
     marks_starts,
@@ -83,3 +84,10 @@ def test_successors_are_the_next_rows_observations() -> None:
     assert looks_like_successor(seen + 2, seen)
     assert not looks_like_successor(seen, seen)
     assert not looks_like_successor(seen[:, :1] + 2, seen)
+
+
+@pytest.mark.parametrize(("first", "said"), [([25, 0, 0, 0], 1), ([0, 0, 0, 0], 0), ([0, 40, 80, 120], 0), ([3, 0], 0)])
+def test_episodes_that_begin_late(first: list[int], said: int) -> None:
+    found = late_starts("step", np.array(first))
+    assert len(found) == said
+    assert all("1 of 4 episodes begin at step 25 or later, the others at 0" in str(each) for each in found)

@@ -11,6 +11,9 @@ import pyarrow.parquet
 import pytest
 from value_logs import DATES, NAN, STEPS, log, read, refusal, with_
 
+from sapp.core.errors import SappError
+from sapp.data.table import Table
+
 
 @pytest.mark.parametrize("missing", [None, "drop", "fill"])
 @pytest.mark.parametrize(
@@ -60,3 +63,31 @@ def test_times_stored_as_text(tmp_path: Path) -> None:
     assert "'step' holds numbers stored as text ('0' at row 0)" in refusal(tmp_path, log(step=list("01230123")))
     slip = refusal(tmp_path, log(step=with_(days, 5, "noon")))
     assert "'step' is 'noon' at row 5, not a number or a date" in slip
+
+
+@pytest.mark.parametrize(
+    ("cells", "advice"),
+    [
+        (["1,152.5", "2.5", "3.5"], "write numbers without marks between thousands"),
+        (["1.152.500,5", "2.5", "3.5"], "write numbers without marks between thousands"),
+        (["1,5", "2.5", "3.5"], "decimals are read with a point"),
+        (["\u22121.5", "2.5", "3.5"], "write minus as a hyphen (-)"),
+        (["50.0%", "2 %", "3.5 bar"], "write numbers without a unit"),
+        (["-", "2.5", "3.5"], "most others are numbers: correct it, or leave the cell empty if the value is missing"),
+        (["heart", "2.5", "3.5"], "the names of the columns stand there again"),
+        (["l\x00\ufffd", "\x01", "\x02"], "it seems to hold packed bytes"),
+        (["low", "high", "low"], "for a feature in words, give one_hot = ['heart'] (--map one_hot=heart)"),
+    ],
+)
+def test_cells_that_are_no_numbers_come_with_their_own_cure(cells: list[str], advice: str) -> None:
+    table = Table.of_arrays({"heart": np.array(cells, object)}, 3, "log")
+    with pytest.raises(SappError) as caught:
+        table.numbers("heart")
+    assert f"column 'heart' is {cells[0]!r} at row 0, not a number; " in str(caught.value)
+    assert advice in str(caught.value)
+
+
+def test_ids_that_are_rounded_are_refused() -> None:
+    table = Table.of_arrays({"eps_id": np.array([12345678901234567890.0, 12345678901234567891.0])}, 2, "log")
+    with pytest.raises(SappError, match="'eps_id' holds numbers so large that neighbours are rounded to one"):
+        table.identities("eps_id")

@@ -9,6 +9,7 @@ import pytest
 
 import sapp
 from sapp.core.errors import SappError
+from sapp.data.ledger import Kind, Ledger
 from sapp.envs.point import behaviour_dataset
 from sapp.runs.plan import Plan
 from sapp.training.planning import a_twentieth, planned, stem
@@ -74,3 +75,10 @@ def test_a_folder_is_named_after_what_is_in_it() -> None:
     assert stem(plan({str(number): "bc" for number in range(4)}, [one, behaviour_dataset(3)])) == (
         "4-algorithms-2-datasets"
     )
+
+
+def test_what_is_doubtful_about_logs_is_said_before_they_are_trained_on(capsys: pytest.CaptureFixture[str]) -> None:
+    data, ledger = behaviour_dataset(3), Ledger(30)
+    ledger.say(Kind.WARNING, "column 'run' is not used")
+    plan("bc", dataclasses.replace(data, name="mine", provenance={"ledger": ledger.to_json()}))
+    assert capsys.readouterr().err == "mine: column 'run' is not used\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -64,13 +65,22 @@ def load_mapping(
     for name in names:
         value = table.column(name)
         if value.ndim and len(value) != rows and name not in mapping.ignore:
-            raise SappError(
-                f"{source}: array {name!r} has {len(value)} rows but observation has {rows}; correct it, or leave it "
-                f"out (ignore = [{name!r}])"
-            )
+            raise _of_other_length(name, len(value), rows, source)
         if value.dtype.kind in "biuf" and (resembles(name) is None or mapping.names_all):
             extras[name] = EXTRAS.get(name, name)
     return read_log(table, mapping, notes=notes or {"loader": "arrays"}, extras=extras, infer=False, **given(options))
+
+
+def _of_other_length(name: str, length: int, rows: int, source: str) -> SappError:
+    """What to say of an array that has not a row per observation."""
+    advice = "correct it"
+    if re.search("episode|traj|length|start|end", name.lower()):
+        advice = f"if it tells where episodes are, give an id per row instead (episode), and ignore = [{name!r}]"
+    elif resembles(name) is None:
+        advice = f"correct it, or leave it out (ignore = [{name!r}])"
+    elif length == rows - 1:
+        advice = "if it holds the last one, too: give observation[:-1], and observation[1:] as next_observation"
+    return SappError(f"{source}: array {name!r} has {length} rows but observation has {rows}; {advice}")
 
 
 def load_npz(

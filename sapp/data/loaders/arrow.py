@@ -9,6 +9,9 @@ import numpy as np
 from sapp.core.errors import SappError
 from sapp.data.table import Table
 
+_ONE_PER_ROW = "if a row is a whole episode, write a row per step (in pandas: frame.explode([...]) of all such columns)"
+"""What to do about episodes in rows."""
+
 
 def table_of_arrow(arrow: Any, where: str) -> Table:
     """An Arrow table as named columns."""
@@ -81,6 +84,7 @@ def _lists(column: Any, name: str, where: str) -> np.ndarray:
     """Lists of one width as a matrix; a row without a list is NaN throughout."""
     import pyarrow as pa
 
+    kind = column.type
     known = ~np.asarray(column.is_null().to_numpy(zero_copy_only=False))
     rows = np.flatnonzero(known)
     if not len(rows):
@@ -89,15 +93,18 @@ def _lists(column: Any, name: str, where: str) -> np.ndarray:
     widths = np.asarray(full.value_lengths().to_numpy(zero_copy_only=False), np.int64)
     other = np.flatnonzero(widths != widths[0])
     if len(other):
+        whole = f"; {_ONE_PER_ROW}" if pa.types.is_nested(kind.value_type) else ""
         raise SappError(
             f"{where}: column {name!r} is {widths[other[0]]} wide at row {rows[other[0]]} but {widths[0]} at row "
-            f"{rows[0]}; every row needs the same width"
+            f"{rows[0]}; every row needs the same width{whole}"
         )
     items = full.flatten()
     if pa.types.is_decimal(items.type) or pa.types.is_null(items.type):
         items = items.cast("float64")
     if not _is_number(items.type):
-        fix = "make each row one list of numbers" if _is_list(items.type) else "convert it"
+        fix = "convert it"
+        if pa.types.is_nested(items.type):
+            fix = f"make each row one list of numbers; {_ONE_PER_ROW}"
         raise SappError(f"{where}: column {name!r} holds lists of {items.type}, not of numbers; {fix}")
     matrix = _plain(items).reshape(len(rows), int(widths[0]))
     if known.all():

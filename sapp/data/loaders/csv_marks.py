@@ -50,6 +50,13 @@ def csv_marks(path: Path, ledger: Ledger) -> Marks:
         raise SappError(
             f"{path}: its first line is a comment ({shown(first)}); let it begin with the names of the columns"
         )
+    marks = [",", *(mark for mark, _ in _MARKS)]
+    widest = max((line.count(mark) for line in lines[1:30] for mark in marks), default=0)
+    if widest >= 2 and max(first.count(mark) for mark in marks) < widest / 2:
+        raise SappError(
+            f"{path}: its first line ({shown(first)}) does not hold the names of the columns; take out what comes "
+            f"before them"
+        )
     try:
         if len(next(csv.reader([first]), [])) != 1:
             return Marks()

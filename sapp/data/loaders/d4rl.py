@@ -20,6 +20,7 @@ from sapp.data.d4rl_families import d4rl_family
 from sapp.data.dataset import Dataset
 from sapp.data.field_names import ROLES, normal
 from sapp.data.ledger import Column, Ledger
+from sapp.data.loaders.buffers import d3rlpy_table, is_d3rlpy, is_tianshou, tianshou_table
 from sapp.data.loaders.files import (
     EXTRAS,
     Options,
@@ -219,14 +220,23 @@ def _table(h5py: Any, file: Any, path: Path) -> tuple[Table, Ledger, dict[str, A
     """The arrays of a file, what is in it besides, and the little metadata that is worth stating."""
     if is_robomimic(file):
         return *robomimic_table(file, str(path)), {"layout": "robomimic"}
+    if is_d3rlpy(file):
+        return *d3rlpy_table(file, str(path)), {"layout": "d3rlpy"}
+    if is_tianshou(file):
+        return *tianshou_table(file, str(path)), {"layout": "Tianshou"}
     if "episode_0" in file:
-        raise SappError(f"{path}: is a part of a Minari dataset; load Minari data by its id")
+        raise SappError(
+            f"{path}: is a part of a Minari dataset; load it by its id, or by the folder that holds its folder data"
+        )
     names = [key for key in file if isinstance(file[key], h5py.Dataset) and file[key].ndim]
     names += [key for key in EXTRAS if isinstance(file.get(key), h5py.Dataset)]
     main = next((key for key in names if normal(key) in ROLES["observation"]), None)
     if main is None:
         have = ", ".join(sorted(file)) or "nothing"
-        raise SappError(f"{path}: no 'observations' in the file, which has: {have[:200]}; it is not in D4RL's layout")
+        raise SappError(
+            f"{path}: no 'observations' in the file, which has: {have[:200]}; it is in no layout that is known here: "
+            f"give sapp.load a dictionary of arrays of a row per step, read with h5py"
+        )
     ledger = Ledger()
     for key in file:
         if isinstance(file[key], h5py.Group):

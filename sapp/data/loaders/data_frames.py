@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, Unpack
 
 import numpy as np
@@ -74,7 +75,8 @@ def _of_pandas(frame: Any) -> Table:
             column = column.astype("float64") if column.isna().any() else column.astype(column.dtype.numpy_dtype)
         values = np.asarray(column.array if column.dtype.kind == "M" else column)
         if column.dtype.kind == "M":
-            return np.asarray(column.dt.tz_localize(None) if column.dt.tz is not None else column, "datetime64[ns]")
+            # in UTC: local clocks are set forward and back
+            return np.asarray(column.dt.tz_convert(None) if column.dt.tz is not None else column, "datetime64[ns]")
         return _objects(values, name) if values.dtype.kind in "OUS" else values
 
     names = {str(name): name for name in frame.columns}
@@ -102,7 +104,7 @@ def _objects(values: np.ndarray, name: str) -> np.ndarray:
                 f"row needs the same width"
             ) from None
     known = [value for value in out.tolist() if value is not None]
-    if known and all(isinstance(value, (int, float, np.number, np.bool_)) for value in known):
+    if known and all(isinstance(value, (int, float, Decimal, np.number, np.bool_)) for value in known):
         return np.array([np.nan if value is None else float(value) for value in out.tolist()])
     return out
 

@@ -32,7 +32,7 @@ def load_table(
     Args:
         path: ending in .parquet, .csv, .tsv, .csv.gz or .tsv.gz (all but the first are read without pyarrow, too, if
             more slowly); or a folder whose .parquet files follow each other by name. Where parts lie in folders such
-            as batch=7, a mapping may name ``batch`` like any column.
+            as batch=7, a mapping may name ``batch`` like any column; ``file`` is the name of the part.
         columns: a ``Columns``, a dictionary, the path of a TOML file, or None to go by the usual names.
         options: see ``Options``.
     """
@@ -42,7 +42,9 @@ def load_table(
         table = read_plain_csv(path, ledger)
     else:
         require("pyarrow", "reading Parquet")
-        table = table_of_arrow(read_table(path, ledger, wanted), str(path))
+        arrow, sizes = read_table(path, ledger, wanted)
+        table = table_of_arrow(arrow, str(path))
+        table.files = sizes
     chosen = {"name": path.absolute().name.split(".")[0], **given(options)}
     return read_log(table, mapping, ledger=ledger, notes=table_provenance(path), **chosen)
 

@@ -37,7 +37,7 @@ def robomimic_table(file: Any, where: str) -> tuple[Table, Ledger]:
     ledger.say(Kind.READ, f"observations are {listed(keys)}, in this order")
 
     def side_by_side(part: str) -> np.ndarray:
-        rows = [np.concatenate([_matrix(group[part][key]) for key in keys], axis=1) for group in groups]
+        rows = [np.concatenate([matrix(group[part][key]) for key in keys], axis=1) for group in groups]
         return np.concatenate(rows)
 
     arrays: dict[str, Any] = {"obs": side_by_side("obs")}
@@ -53,6 +53,7 @@ def robomimic_table(file: Any, where: str) -> tuple[Table, Ledger]:
     return Table.of_arrays(arrays, sum(lengths), where), ledger
 
 
-def _matrix(array: Any) -> np.ndarray:
+def matrix(array: Any) -> np.ndarray:
+    """An array of an HDF5 file [N, width], whatever its shape."""
     values = np.asarray(array[()])
     return values.reshape(len(values), -1)

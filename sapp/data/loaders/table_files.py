@@ -16,6 +16,7 @@ from sapp.data.ledger import Column, Kind, Ledger
 from sapp.data.loaders.csv_marks import csv_marks
 from sapp.data.loaders.files import provenance, readable, require_file, sha256
 from sapp.data.loaders.limits import check_compressed, check_parquet
+from sapp.data.table import FILE
 
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What Hive, Spark and Arrow call the folder of rows whose key is empty."""
@@ -26,11 +27,11 @@ def is_parts_folder(path: Path) -> bool:
     return path.is_dir() and any(True for _ in _found(path))
 
 
-def read_table(path: Path, ledger: Ledger, named: Collection[str] = ()) -> Any:
-    """The table of a file, or of the Parquet files in and below a folder in the order of their names; what was done.
+def read_table(path: Path, ledger: Ledger, named: Collection[str] = ()) -> tuple[Any, list[int]]:
+    """The table of a file, or of the Parquet files in and below a folder in the order of their names; rows of each.
 
     Numbers in names count as numbers: part-2 comes before part-10. A folder called key=value gives the rows below it
-    a column of that key, if it is named and the files do not have it themselves.
+    a column of that key, and the name of its file a column ``file``, if they are named and the files have none such.
 
     Args:
         path: of the file or the folder.
@@ -39,7 +40,8 @@ def read_table(path: Path, ledger: Ledger, named: Collection[str] = ()) -> Any:
     """
     if not path.is_dir():
         require_file(path)
-        return _read_parquet(path) if _kind(path) == "parquet" else _read_csv(path, ledger)
+        table = _read_parquet(path) if _kind(path) == "parquet" else _read_csv(path, ledger)
+        return table, [table.num_rows]
     parts = _parts(path)
     if not parts:
         raise no_parts(path)
@@ -60,7 +62,11 @@ def read_table(path: Path, ledger: Ledger, named: Collection[str] = ()) -> Any:
             table = table.append_column(key, _from_folders(path, key, keys, names, rows))
         else:
             ledger.columns.append(Column(key, None, "in folder names; nothing is mapped to it"))
-    return table
+    if FILE in named and FILE not in table.column_names:
+        import pyarrow as pa
+
+        table = table.append_column(FILE, pa.array(names).take(np.repeat(np.arange(len(rows)), rows)))
+    return table, rows
 
 
 def no_parts(folder: Path) -> SappError:

@@ -126,3 +126,32 @@ def test_save_refuses_other_endings_and_unwritable_places(small: Dataset, tmp_pa
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(SappError, match=r"small\.npz"):
         save_npz(small, tmp_path / "file" / "small.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "advice"),
+    [
+        ("episode_ends", 2, "if it tells where episodes are, give an id per row instead (episode), and ignore = ['"),
+        ("actions", 5, "give observation[:-1], and observation[1:] as next_observation"),
+        ("actions", 4, "but observation has 6; correct it"),
+        ("weather", 4, "correct it, or leave it out (ignore = ['weather'])"),
+    ],
+)
+def test_arrays_of_other_lengths_come_with_their_own_cure(name: str, rows: int, advice: str) -> None:
+    arrays = {"observations": np.zeros((6, 2)), "actions": np.zeros((6, 1)), "rewards": np.zeros(6)}
+    arrays[name] = np.zeros(rows)
+    with pytest.raises(SappError) as caught:
+        load({**arrays, "terminals": np.arange(6) == 5})
+    assert advice in str(caught.value)
+
+
+def test_a_buffer_by_environments_is_told_how_to_be_flat() -> None:
+    arrays = {"observations": np.zeros((6, 2, 3)), "actions": np.zeros((6, 2)), "rewards": np.zeros(6)}
+    with pytest.raises(SappError, match=r"give x.swapaxes\(0, 1\).reshape\(-1, width\)"):
+        load({**arrays, "dones": np.ones(6)})
+
+
+def test_padded_episodes_are_refused() -> None:
+    arrays = {"observations": np.zeros((6, 4, 3)), "actions": np.zeros((6, 4)), "rewards": np.zeros((6, 4))}
+    with pytest.raises(SappError, match=r"observation has shape \(6, 4, 3\)"):
+        load({**arrays, "terminals": np.zeros((6, 4))})

@@ -12,6 +12,9 @@ import pyarrow.parquet
 import pytest
 from value_logs import NAN, log, read, refusal, with_
 
+from sapp.core.errors import SappError
+from sapp.data.loaders.arrow import table_of_arrow
+
 PAIRS: list[Any] = [[0.1 * i, 1.0 + i] for i in range(8)]
 HOLES = {
     "null in a list": [None, 3.0],
@@ -70,3 +73,10 @@ def test_decimals_are_numbers(tmp_path: Path) -> None:
     assert read(tmp_path, table).fingerprint == plain.fingerprint
     pairs = read(tmp_path, log(obs=[[Decimal("0.25"), Decimal("1.50")]] * 8))
     assert pairs.observation[7].tolist() == [0.25, 1.5]
+
+
+@pytest.mark.parametrize("lengths", [(3, 3), (3, 2)])
+def test_an_episode_per_row_is_told_to_be_a_step_per_row(lengths: tuple[int, int]) -> None:
+    table = pa.table({"obs": [[[0.0, 1.0]] * steps for steps in lengths]})
+    with pytest.raises(SappError, match=r"if a row is a whole episode, write a row per step"):
+        table_of_arrow(table, "log").column("obs")

@@ -86,3 +86,10 @@ def test_text_that_cannot_be_read_says_what_to_do(tmp_path: Path, content: bytes
         with pytest.raises(SappError, match=words) as caught:
             load_vectors(tmp_path / name)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("start", ["sep=;\n", "Report: Reactor 1\nof 2024\n"])
+def test_what_comes_before_the_names_is_said(tmp_path: Path, start: str) -> None:
+    path = european(tmp_path / "log.csv", start)
+    with pytest.raises(SappError, match="does not hold the names of the columns; take out what comes before them"):
+        csv_marks(path, Ledger())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -52,3 +53,14 @@ def test_lists_become_vectors_and_uneven_ones_are_named() -> None:
     double = pandas.DataFrame(np.ones((2, 2)), columns=["reward", "reward"])
     with pytest.raises(SappError, match="column 'reward' appears more than once; rename one"):
         load(double)
+
+
+def test_times_with_a_zone_count_in_utc_and_decimals_are_numbers() -> None:
+    start = pandas.Timestamp("2024-03-31 00:00", tz="UTC")  # clocks in Berlin are set forward an hour later
+    rows = {key: value * 3 for key, value in ROWS.items()} | {"episode": ["a"] * 15, "terminal": [False] * 14 + [True]}
+    frame = pandas.DataFrame(rows)
+    frame["step"] = pandas.date_range(start, periods=15, freq="30min").tz_convert("Europe/Berlin")
+    frame["reward"] = [Decimal(str(value)) for value in frame["reward"]]
+    data = load(frame)
+    assert data.episode_lengths.tolist() == [15]
+    assert data.reward.tolist() == ROWS["reward"] * 3

@@ -12,7 +12,8 @@ import pytest
 
 from sapp.cli.main import main
 from sapp.core.errors import SappError
-from sapp.data import Ledger, load
+from sapp.data import Dataset, Ledger, load
+from sapp.data.ledger import Kind
 
 ROWS = {
     "obs_0": [float(i) for i in range(12)],
@@ -182,3 +183,31 @@ def test_a_folder_of_something_else(tmp_path: Path, folder: str, columns: dict[s
     (path / "deep" / "a.csv").write_text("x\n1\n")
     with pytest.raises(SappError, match=r"directory without (anything that can be loaded|Parquet files)"):
         load(path, columns=columns)
+
+
+def test_files_that_stop_within_an_episode_are_said_and_can_be_episodes(tmp_path: Path) -> None:
+    path = parts(tmp_path / "logs", ["run-1.parquet", "run-2.parquet", "run-3.parquet"])
+    data = load(path)
+    assert isinstance(data, Dataset)
+    assert data.num_episodes == 1
+    (said,) = Ledger.of(data).lines(Kind.WARNING)
+    assert said.startswith("2 of 3 files stop within an episode, which goes on in the next file")
+    assert "(--map episode=file)" in said
+    data = load(path, columns=["episode=file"], last_step="drop")
+    assert isinstance(data, Dataset)
+    assert data.episode_lengths.tolist() == [3, 3, 4]
+    assert data.terminal.sum() == 1
+    assert not Ledger.of(data).lines(Kind.WARNING)
+
+
+def test_a_file_may_hold_several_episodes(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for i, ends in enumerate(([2, 5], [5], [1])):
+        flags = [int(row in ends) for row in range(6)]
+        table = {key: value[:6] for key, value in ROWS.items()} | {"terminal": flags}
+        pa.parquet.write_table(pa.table(table), folder / f"{i}.parquet")
+    data = load(folder, columns=["episode=file"], last_step="drop")
+    assert isinstance(data, Dataset)
+    assert data.episode_lengths.tolist() == [3, 3, 6, 2, 3]
+    assert data.terminal[data.episode_ends].tolist() == [True, True, True, True, False]
