@@ -52,7 +52,7 @@ def recorded(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A run whose data say the physics they were recorded with, and whose plan has a limit of steps."""
     run = Run(trained)
     plan = replace(run.plan, problems=(replace(run.plan.problems[0], physics="d4rl"),), eval_max_steps=50)
-    monkeypatch.setattr(Run, "plan", plan)
+    monkeypatch.setattr(run, "plan", plan)
     return run
 
 
