@@ -25,7 +25,7 @@ from sapp.cli.demo_problem import (
 )  # fmt: skip
 from sapp.core.comparisons import family_told
 from sapp.core.errors import SappError
-from sapp.core.statistics import Interval, mean_interval, student
+from sapp.core.statistics import Interval, mean, student
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -202,13 +202,13 @@ def _judge(run: Run, worlds: Mapping[str, tuple[str, World]], console: Console) 
     found = evaluate_offline([policy], world.data, Settings(discount=CASES[UNEVEN].discount, exact=True))
     row = found.row(0)
     truth = float((world.occupancy * (world.reward * actions_of(run, member, world)).sum(1)).sum())
-    own = mean_interval(world.data.reward)
+    own = mean(world.data.reward)
     asked = f"From the logs alone (sapp evaluate --offline): {member}"
     if row["value"] is None:
         answer = "no estimate deserves trust"
     else:
         answer = f"{row['value']:.3f} ({row['value_low']:.3f} to {row['value_high']:.3f}) per step, {row['verdict']}"
-    _say(console, f"{asked}: {answer}. The truth: {truth:.3f}; the logs' own mean reward: {own.estimate:.3f}.")
+    _say(console, f"{asked}: {answer}. The truth: {truth:.3f}; the logs' own mean reward: {own:.3f}.")
 
 
 def _export(run: Run, folder: Path, console: Console) -> None:

@@ -132,9 +132,9 @@ def _intervals(returns: Sequence[float], run: Run, member: MemberId) -> dict[str
 
 
 def _bounds(what: str, values: Any) -> dict[str, float | None]:
-    from sapp.core.statistics import mean_interval
+    from sapp.core.statistics import student
 
-    interval = mean_interval(values)
+    interval = student(values).interval()
     low, high = (interval.low, interval.high) if interval.known else (None, None)
     return {f"{what}_low": low, f"{what}_high": high}
 
@@ -153,7 +153,7 @@ def _score_table(title: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     scored = any(row.get("score") is not None for row in rows)
     score = ("score", "95 % interval") if scored else ()
     table = new_table("member", "return", "95 % interval", *score, "length", title=title)
-    table.caption = "intervals are over episodes (Student's up to 10, bootstrap beyond)"
+    table.caption = "intervals are over episodes (Student's)"
     table.caption += "; score: 0 random, 100 expert" if scored else ""
     for row in rows:
         cells = _cells(row, "score") if scored else ()

@@ -8,11 +8,12 @@ solutions of finite problems share no such error.
 
 from __future__ import annotations
 
-from sapp.core.statistics import FEW
 from sapp.ope.doubly_robust import Values
 
 NETWORKS, EXACT = 2.9, 1.0
 """Widths of intervals, in those that the replicates give: of estimates by networks, and from solved equations."""
+FEW = 10
+"""Up to so many episodes are few: drawn anew they differ by less than other episodes would."""
 
 
 def few(episodes: int) -> float:

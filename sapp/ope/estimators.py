@@ -347,12 +347,15 @@ def _run(
 
     def body(step: Array, fits: Fit) -> Fit:
         now = jax.vmap(lambda key: jax.random.fold_in(key, step))(keys)
-        # a constant rate for half of the steps, then down to a tenth: the last values are averaged over, not jumped at
-        left = 1.0 - step / numbers.steps
-        rate = numbers.value_lr * jnp.clip(0.1 + 1.8 * left, 0.1, 1.0)
+        rate = numbers.value_lr * decay(step, numbers.steps)
         return over_policies(next_answers, start_answers, bags, fits, now, rate)
 
     return jax.lax.fori_loop(done, done + steps, body, fits)
+
+
+def decay(step: Array | int, steps: Array | int) -> Array:
+    """1 for half of the steps, then down to a tenth: the last values are averaged over, not jumped at."""
+    return jnp.clip(0.1 + 1.8 * (1.0 - step / steps), 0.1, 1.0)
 
 
 def _step(

@@ -35,8 +35,8 @@ GLOSSARY = {
     "effective sample size": "the share of the logs that carries a mean weighted by the ratios; near 0 the estimate "
     "rests on a handful of rows",
     "normalised score": "0 for random actions, 100 for the reference expert of the task, as D4RL defines it",
-    "95 % interval": "for what new seeds would score; with at most ten seeds Student's, which is wide because three "
-    "seeds say little. It covers less than 95 % of the time where a few seeds collapse and the others agree",
+    "95 % interval": "for the mean over all possible seeds; Student's, which is wide because three seeds say "
+    "little. It covers less than 95 % of the time where a few seeds collapse and the others agree",
     "Holm's correction": "of many differences some look real by chance; with this correction the chance that any one "
     "of a family is wrongly called a difference is 5 %",
     "interquartile mean": "the mean of the middle half of all runs, which a single lucky run cannot move much",

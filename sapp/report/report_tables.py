@@ -2,7 +2,7 @@
 
 A table is rows of cells, and a cell may be given as what it is: a text, a number, an interval, or nothing.
 
-    rows = [["hopper-medium", mean_interval([61.2, 58.9, 64.0])]]
+    rows = [["hopper-medium", student([61.2, 58.9, 64.0]).interval()]]
     table("Scores", "Three seeds.", ["dataset", "CQL"], rows).markdown()
 """
 

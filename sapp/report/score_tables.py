@@ -78,8 +78,8 @@ def scores(experiment: Experiment, found: Sequence[Cell]) -> Table:
     units = {each.unit for each in found}
     what = "Normalised scores: 0 is a random policy, 100 the reference expert." if units == {"score"} else "Returns."
     caption = (
-        f"{what} Final: the last checkpoint, with Student's interval for what new seeds would score. Last three: the "
-        "mean of the last three evaluations. Best: the highest evaluation, chosen after the fact, which flatters every "
+        f"{what} Final: the last checkpoint, with Student's interval for the mean over all seeds. Last three: the mean "
+        "of the last three evaluations. Best: the highest evaluation, chosen after the fact, which flatters every "
         "method. The paper's numbers are after one million steps, three seeds."
     )
     return Table("Scores", caption, head, tuple(lines))
@@ -133,7 +133,7 @@ def aggregates(experiment: Experiment, found: Sequence[Aggregate]) -> Table | No
     count = found[0].datasets
     caption = (
         f"Over {count} dataset{'s' if count > 1 else ''}, methods that have them all; final checkpoints. Intervals "
-        "(95 %) are for new seeds on the same datasets: Student's for means, Yuen's for interquartile means, Wilson's "
+        "(95 %) are for all seeds on the same datasets: Student's for means, Yuen's for interquartile means, Wilson's "
         "for the chance, which is that of two runs met at random; 0.5 is even."
     )
     return Table("Over all datasets", caption, head, tuple(lines))

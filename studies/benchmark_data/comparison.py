@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from sapp.core.errors import SappError
 from sapp.core.files import write_aside, write_text
-from sapp.core.statistics import Interval, mean_interval
+from sapp.core.statistics import Interval, student
 from sapp.data.benchmark_names import D4RL_EPISODES, QUALITIES, TRANSITIONS
 from sapp.data.dataset import Dataset
 from sapp.data.loaders.d4rl import load_hdf5
@@ -146,8 +146,8 @@ def compare(
 def describe(data: Dataset) -> Side:
     """Returns and lengths with their intervals."""
     assert data.environment is not None
-    returns = mean_interval(data.episode_returns, seed=0, resamples=4_000)
-    lengths = mean_interval(data.episode_lengths, seed=0, resamples=4_000)
+    returns = student(data.episode_returns).interval()
+    lengths = student(data.episode_lengths).interval()
     score = float(normalized_score(data.environment, returns.estimate))
     return Side(
         len(data), data.num_episodes, returns.estimate, (returns.low, returns.high), score,

@@ -108,8 +108,13 @@ def test_dual_ascent_follows_the_divergence_within_its_bounds() -> None:
         new, _ = update(algorithm, state, batch, jnp.ones(B), jax.random.PRNGKey(0), 20)
         assert float(new.alpha.network) == pytest.approx(max(0.0, 0.5 + sign), abs=1e-3)
     fixed = dataclasses.replace(algorithm, alpha_lr=0.0)
-    new, _ = update(fixed, state, batch, jnp.ones(B), jax.random.PRNGKey(0), 20)
+    new, metrics = update(fixed, state, batch, jnp.ones(B), jax.random.PRNGKey(0), 20)
     assert float(new.alpha.network) == 0.5
+    # weights of 2 count for the target as they do for the divergence: 2·D < 2·(1.5·D), whatever 1.5·D itself is
+    away = float(metrics["actor/divergence"])
+    above = dataclasses.replace(algorithm, target_divergence=1.5 * away)
+    new, _ = update(above, state, batch, jnp.full(B, 2.0), jax.random.PRNGKey(0), 20)
+    assert (float(new.alpha.network) - 0.5) * away < 0.0
 
 
 def test_the_squared_mmd_of_one_law_with_itself_is_worth_more_than_a_reward() -> None:

@@ -189,6 +189,7 @@ def test_update_matches_its_parts_taken_one_by_one(batch: Batch) -> None:
     here, there = state.actor(batch.observation), state.actor(batch.next_observation)
     drawn = here.sample_many(here_key, N)
     gradient = jax.grad(temperature_loss)(state.log_temperature, drawn[1][:, 0], -float(A))
+    assert float(new.temperature_optimiser.mu) == pytest.approx(0.1 * float(gradient), rel=1e-4)
     # Adam's first step is lr·sign(gradient)
     assert float(new.log_temperature) == pytest.approx(-1e-4 * np.sign(float(gradient)), rel=1e-3)
     target = bootstrap_target(batch, ensemble(state.targets, batch.next_observation, jnp.tanh(there.mean)).min(0), 0.99)

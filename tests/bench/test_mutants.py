@@ -165,3 +165,12 @@ def test_the_page_shows_the_committed_rows(mutants: ModuleType) -> None:
     assert mutants.figures(rows) in (BENCH / "README.md").read_text(encoding="utf-8")
     assert mutants.share(rows) >= mutants.BAR
     assert {row["name"] for row in rows} == {mutant.name for mutant in mutants.read_table(mutants.TABLE)}
+
+
+def test_the_page_says_how_many_faults_the_tests_found_that_they_had_not_been_written_for(mutants: ModuleType) -> None:
+    rows = mutants.read_csv(BENCH / "rows" / "mutants-unseen.csv")
+    found = sum(row["verdict"] == "killed" for row in rows)
+    text = (BENCH / "README.md").read_text(encoding="utf-8")
+    assert f"**{found} of {len(rows)} were found.** The other {len(rows) - found} have tests by now" in text
+    kept = {row["name"] for row in rows} & {mutant.name for mutant in mutants.read_table(mutants.TABLE)}
+    assert f"and {len(kept)} of the {len(rows)} are in the table above" in text

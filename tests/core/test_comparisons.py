@@ -20,7 +20,7 @@ from sapp.core.comparisons import (
     probability_of_improvement,
 )
 from sapp.core.errors import SappError
-from sapp.core.statistics import Estimate, average, iqm, student
+from sapp.core.statistics import Estimate, average, iqm, student, wilson
 
 RNG = np.random.default_rng(3)
 
@@ -160,6 +160,13 @@ def test_probability_of_improvement_is_mann_whitneys_by_task() -> None:
     found = probability_of_improvement(ONE, TWO)
     assert found.estimate == pytest.approx(expected)
     assert 0 <= found.low < found.estimate < found.high <= 1
+
+
+def test_many_seeds_on_one_task_do_not_make_up_for_few_on_another() -> None:
+    """The mean of two shares, of 3 and of 12 trials, varies as a share of 2²/(1/3 + 1/12) = 9.6 trials."""
+    one, other = ({"a": by_seed(RNG.normal(0, 1, 3)), "b": by_seed(RNG.normal(0, 1, 12))} for _ in range(2))
+    found = probability_of_improvement(one, other)
+    assert found == pytest.approx(wilson(found.estimate, 9.6))
 
 
 def test_ties_count_half_and_a_clean_sweep_of_three_is_no_certainty() -> None:

@@ -99,6 +99,12 @@ def test_episodes_are_split_cut_or_kept_at_gaps() -> None:
         rows(step, run, time="step").repair()
 
 
+def test_a_single_missing_step_is_a_gap() -> None:
+    log = rows([0, 1, 2, 4, 5], [0] * 5, time="step", gaps="split")
+    log.repair()
+    assert log.arrays["episode"].tolist() == [0, 0, 0, 1, 1]
+
+
 def test_uneven_steps_have_no_gaps() -> None:
     log = rows([0, 1, 5, 7, 20], [0] * 5, time="step")
     log.repair()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from value_logs import NAN, log, read, refusal, with_
 
 from sapp.data import Ledger
 from sapp.data.ledger import Kind
+from sapp.data.repair import forward_fill
 
 SPARSE = [None, None, None, 1.0, None, None, 2.0, 3.0]
 
@@ -68,3 +70,10 @@ class TestOneRewardMissing:
         data = read(tmp_path, log(reward=with_(log()["reward"], 1, value)), missing="drop")
         assert data.reward.tolist() == [4, 5, 6, 7]
         assert "1 of 2 episodes were dropped for empty values, 4 rows" in Ledger.of(data).lines(Kind.DROPPED)[0]
+
+
+def test_missing_values_are_the_last_known_ones_of_their_episode_and_leading_ones_the_first() -> None:
+    values = np.array([[NAN, 1.0, NAN, 2.0, NAN, 7.0, NAN, NAN]]).T
+    filled, count = forward_fill(values, np.array([0, 0, 0, 0, 1, 1, 1, 2]))
+    np.testing.assert_array_equal(filled[:, 0], [1.0, 1.0, 1.0, 2.0, 7.0, 7.0, 7.0, NAN])
+    assert count == 4

@@ -39,3 +39,12 @@ def test_no_episode_is_said_to_vanish_where_none_does(tmp_path: Path) -> None:
     path = write(tmp_path / "log.parquet", log(terminal=None))
     (line,) = Ledger.of(load(path, last_step="drop")).lines(Kind.DROPPED)
     assert line.endswith("no known next state: 2 rows were dropped (35.7% of the reward)")
+
+
+def test_where_steps_are_missing_nothing_ended_whatever_is_said_of_last_rows(tmp_path: Path) -> None:
+    table = log(step=[0, 1, 2, 3, 0, 1, 5, 6], terminal=None)
+    data = read(tmp_path, table, terminal=None, gaps="split", last_step="end")
+    # steps 0 1 | 5 6: the row before the gap has no successor
+    assert data.reward.tolist() == [0, 1, 2, 3, 4, 6, 7]
+    assert data.terminal.tolist() == [False, False, False, True, False, False, True]
+    assert data.timeout.tolist() == [False, False, False, False, True, False, False]

@@ -87,6 +87,7 @@ def theory() -> Iterator[str]:
 @claims_of("README.md")
 def readme() -> Iterator[str]:
     """Rates on a GPU, and final scores beside the published ones."""
+    yield "| one H200 | one run | 54 runs |"
     for phase, name in PHASES.items():
         yield f"sapp, {name} | {rate(1, phase):,} | {rate(54, phase):,}"
     lines = (ROOT / "bench" / "rows" / "h200-peers.jsonl").read_text(encoding="utf-8").splitlines()
@@ -209,6 +210,8 @@ def ope() -> Iterator[str]:
     yield f"in {sum(plain)} of {len(plain)} cases"
     verdicts = [v for row, _, v in coverage.quoted(rows) if coverage.problem_of(row) in coverage.KINDS["locomotion"]]
     yield f"only {sum(v is Verdict.TRUSTED for v in verdicts)} of {len(verdicts)} estimates get this verdict"
+    assert len(verdicts) == 16
+    yield "the shares for locomotion rest on sixteen estimates"
     named = ("CartPole", "Acrobot", "InvertedPendulum")
     shares = [
         row["estimate"] / row["truth"]

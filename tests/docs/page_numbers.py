@@ -2,8 +2,9 @@
 
 A number is held if it stands in a marked section, which a script writes from committed rows; or in a claim, a fragment
 of a page that ``claims.py`` makes from rows; or if ``given_numbers.toml`` says that it is a setting or somebody else's
-figure. On a reference page it is also held if it is a literal of the package's code: there it is a default; but for
-shares, and numbers with a unit of time, of memory or of speed, which are measured.
+figure. On a reference page it is also held if it is a literal of the package's code (on an algorithm's page, of its own
+module and those that it is made of): there it is a default; but for shares, and numbers with a unit of time, of memory
+or of speed, which are measured.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ COUNTED = re.compile(r" of (?:the )?\d")
 MEASURED = re.compile(
     r"\s?(?:%|‰|steps/s|run-steps|per second|µs|ms|s|seconds|minutes|hours|days|kB|MB|GB|TB/s|GFLOP|TFLOP/s|W)(?![\w])"
 )
+IMPORTED = re.compile(r"^from sapp\.algorithms\.(\w+) import", re.MULTILINE)
 NOT_READ = re.compile(
     r"(?:<!-- made:.*?<!-- end of [\w-]+ -->)|```.*?```|`[^`\n]*`|<!--.*?-->|"
     r"\]\([^)\n]*\)|https?://\S+|\d+(?:\.\d+){2,}|(?:Python|JAX)(?: ≥)? \d\.\d+",
@@ -87,11 +89,25 @@ def declared(page: str) -> set[str]:
     return {word for words in given().get(page, {}).values() for word in words.split()}
 
 
+def code_of(page: str) -> list[Path]:
+    """Modules whose literals hold numbers of a reference page: all, or those that an algorithm is made of."""
+    own = ROOT / "sapp" / "algorithms" / f"{Path(page).stem.replace('-', '_')}.py"
+    if not (page.startswith("docs/algorithms/") and own.is_file()):
+        return sorted((ROOT / "sapp").rglob("*.py"))
+    found, waiting = {own}, [own]
+    while waiting:
+        text = waiting.pop().read_text(encoding="utf-8")
+        used = {ROOT / "sapp" / "algorithms" / f"{module}.py" for module in IMPORTED.findall(text)} - found
+        found |= used
+        waiting += used
+    return sorted(found | set((ROOT / "sapp" / "networks").glob("*.py")))
+
+
 @cache
-def literals() -> frozenset[float]:
-    """Every number that the package's code has as a literal."""
+def literals(page: str) -> frozenset[float]:
+    """Every number that the code behind a reference page has as a literal."""
     found: set[float] = set()
-    for file in sorted((ROOT / "sapp").rglob("*.py")):
+    for file in code_of(page):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
                 found |= {float(node.value), 100 * float(node.value)}
@@ -117,7 +133,7 @@ def unheld(page: Path, claims: Iterable[str]) -> list[str]:
     text = page.read_text(encoding="utf-8")
     places, _ = covered(text, claims)
     allowed = declared(name(page))
-    code = literals() if name(page) not in RESULTS and not name(page).startswith("studies/") else frozenset()
+    code = literals(name(page)) if name(page) not in RESULTS and not name(page).startswith("studies/") else frozenset()
     lines = plain(text).splitlines()
     return [
         f"{name(page)}:{line}: {number} in {lines[line - 1][:100]!r}"

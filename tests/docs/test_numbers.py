@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from claims import CLAIMS
-from page_numbers import PAGES, RESULTS, ROOT, covered, declared, given, name, plain, told, unheld
+from page_numbers import PAGES, RESULTS, ROOT, covered, declared, given, literals, name, plain, told, unheld
 
 from sapp.report.marked_sections import sections_of
 
@@ -77,6 +77,13 @@ def test_kinds_of_given_numbers_and_results_pages_are_known() -> None:
 )
 def test_numbers_that_may_be_results_are_found(text: str, expected: list[str]) -> None:
     assert [number for _, _, number in told(text)] == expected
+
+
+def test_an_algorithms_page_is_held_by_its_own_defaults() -> None:
+    """Another algorithm's rate or discount is none of its own."""
+    assert {0.99, 3e-4} <= literals("docs/algorithms/edac.md")
+    assert 0.95 not in literals("docs/algorithms/edac.md")
+    assert literals("docs/algorithms/edac.md") < literals("docs/cli.md")
 
 
 def test_a_claim_covers_its_own_place_only() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +50,8 @@ def test_time_is_counted_by_phases_and_what_is_shared_once(study: Study) -> None
 def test_a_part_trains_what_is_missing_and_says_what_is_done(study: Study, tmp_path: Path) -> None:
     assert train(study, study.part(1), tmp_path / "one") == 0
     assert done(tmp_path / "one" / "rows", study.whole()) == study.part(1).members
+    elsewhere = replace(study.whole(), scale=replace(study.scale, name="other"))
+    assert done(tmp_path / "one" / "rows", elsewhere) == set(), "runs of another scale"
     command(study, ["merge", str(tmp_path / "one")])
     assert [(number, count) for number, _, count, _ in listing(study)] == [(1, 5), (2, 1)]
     assert train(study, study.part(2), tmp_path / "two") == 0
@@ -71,6 +74,19 @@ def test_a_part_whose_time_is_over_says_so_by_its_status_and_goes_on(
     assert caught.value.code == 3
     command(study, run)
     assert len(done(tmp_path / "out" / "rows", study.whole())) == 2
+
+
+def test_time_to_save_is_kept_back(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = []
+
+    def run(*_: object, time_limit: float | None, **__: object) -> nullcontext[None]:
+        limits.append(time_limit)
+        return nullcontext()
+
+    monkeypatch.setattr(parts, "run_experiment", run)
+    for minutes in (10.0, 0.1, None):
+        assert train(study, study.part(2), tmp_path / "out", minutes=minutes) == 2
+    assert limits == [600.0 - parts.SAVING, 1.0, None]
 
 
 def test_runs_in_another_arithmetic_are_not_begun(study: Study, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from sapp.ope.diagnostics import (
     reasons_of,
     verdict_of,
 )
+from sapp.ope.dice import RatioScale
 from sapp.ope.doubly_robust import Values, estimate
 from sapp.ope.estimators import Settings
 from sapp.ope.exact import fit_exactly
@@ -72,6 +73,28 @@ def test_a_fit_that_was_hardly_begun_is_not_trusted(task: Task) -> None:
         assert found.horizons == pytest.approx(horizons)
         assert found.verdict == verdict
         assert f"fitted for {steps} steps, {horizons:.1f} times the horizon" in " ".join(map(str, found.reasons))
+
+
+def test_of_zeta_the_running_mean_counts_not_the_last_one(task: Task) -> None:
+    """With a rate of 0 the mean is still ζ as it began, the behaviour's own, however far the last ζ has gone."""
+    data = logs(task, 300)
+    settings = Settings(discount=0.9, steps=40, bags=6, hidden=(8,), batch_size=32, average_rate=0.0, zeta_lr=0.1)
+    found = evaluate_offline([table_policy("behaviour", task.behaviour)], data, settings).diagnoses[0]
+    assert found.zeta_mean == pytest.approx(float(RatioScale.of(data, 0.9).mass), rel=0.05)
+
+
+def test_drift_is_over_the_last_two_of_ten_looks(task: Task) -> None:
+    data = logs(task, 100)
+    fitted = fit_exactly(data, targets_of({"own": task.behaviour}, data), Settings(discount=0.9, exact=True))
+
+    def drift(looks: slice | int) -> float:
+        history = fitted.history.copy()
+        history[looks] += 1.0
+        moved = replace(fitted, history=history)
+        return diagnose(moved, estimate(fitted), np.zeros(1), (0.0, 1.0), 1.0)[0].drift
+
+    assert drift(slice(None)) == drift(slice(-3)) == drift(-2) == 0.0
+    assert drift(-3) == drift(-1) > 0.0
 
 
 def test_an_impossible_estimate_is_refused(task: Task) -> None:

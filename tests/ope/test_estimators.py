@@ -12,7 +12,7 @@ from sapp.core.spec import Batch
 from sapp.networks import MLP
 from sapp.ope.dice import ADAM as DICE_ADAM
 from sapp.ope.dice import RatioScale
-from sapp.ope.estimators import FQE_ADAM, Fit, Scales, Settings, _Numbers, _step
+from sapp.ope.estimators import FQE_ADAM, Fit, Scales, Settings, _Numbers, _step, decay
 from sapp.ope.fqe import ValueScale
 
 
@@ -45,3 +45,7 @@ def test_fqe_regresses_on_its_target_network_which_follows_at_its_rate() -> None
     assert float(new.value.layers[0].weight[0, 1]) == pytest.approx(3.0 - 0.1 * np.sign(gradient), rel=1e-4)
     followed = 0.75 * target.layers[0].weight + 0.25 * new.value.layers[0].weight
     np.testing.assert_allclose(new.target.layers[0].weight, followed, rtol=1e-6)
+
+
+def test_the_learning_rate_stays_for_half_of_the_steps_and_falls_to_a_tenth() -> None:
+    assert [float(decay(step, 100)) for step in (0, 50, 75, 100)] == pytest.approx([1.0, 1.0, 0.55, 0.1])

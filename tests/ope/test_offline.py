@@ -12,7 +12,7 @@ from sapp.ope.diagnostics import Verdict
 from sapp.ope.doubly_robust import dice_of_bags, doubly_robust, estimate, fqe_of_bags, spread
 from sapp.ope.estimators import Fitted, Settings, bag_counts, fit
 from sapp.ope.exact import fit_exactly
-from sapp.ope.offline import evaluate_offline
+from sapp.ope.offline import SHARE, evaluate_offline, scales
 from sapp.tabular.estimator_logs import normalised_value, table_policy
 from sapp.tabular.mdp import FiniteMDP
 from sapp.tabular.tasks import Task
@@ -104,3 +104,9 @@ def test_every_episode_is_missed_by_some_bag() -> None:
 def test_wrong_settings_are_named(more: dict[str, float], message: str) -> None:
     with pytest.raises(SappError, match=message):
         Settings(**more)  # type: ignore[arg-type]
+
+
+def test_where_all_starts_are_alike_the_yardstick_is_a_share_of_all_states_spread() -> None:
+    anywhere = np.linspace(0.0, 10.0, 1_001)
+    assert scales(anywhere, np.full(20, 3.0)) == pytest.approx((0.0, SHARE * 9.0))
+    assert scales(anywhere, anywhere) == pytest.approx((9.0, 9.0))

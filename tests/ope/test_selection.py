@@ -26,6 +26,9 @@ def test_selection_is_by_common_replicates(task: Task, policies: dict[str, np.nd
     first, second = found.order[:2]
     apart = np.hypot(first.value.high - first.value.low, second.value.high - second.value.low)
     assert second.behind.high - second.behind.low < 0.8 * apart  # what policies have in common cancels
+    assert tuple(first.behind) == (0.0, 0.0, 0.0)
+    assert second.behind.low < second.behind.estimate < second.behind.high
+    assert second.behind.estimate == pytest.approx(first.value.estimate - second.value.estimate)
     assert 0 <= found.regret <= found.regret_high
     assert found.regret == pytest.approx(
         float(np.mean(report.values["dr"].replicates.max(1) - report.values["dr"].replicates[:, 1]))

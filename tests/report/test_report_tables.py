@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from sapp.core.statistics import Interval, mean_interval
+from sapp.core.statistics import Interval, student
 from sapp.report.report_tables import Entry, Line, Table, best, cell, ends, fixed, table, write_all
 
-ROWS = [["a|b", Interval(1.25, -2.0, 3.0), 12_345, None], ["50 % & more", mean_interval([7.0]), -3, 2.5]]
+ROWS = [["a|b", Interval(1.25, -2.0, 3.0), 12_345, None], ["50 % & more", student([7.0]).interval(), -3, 2.5]]
 
 
 def test_cells_are_given_as_what_they_are() -> None:

@@ -34,3 +34,9 @@ def test_only_settings_that_differ_are_shown() -> None:
     b = member("SA-CQL", algorithm={"alpha": 5.0, "hidden": [256], "weights": {"class": "Control", "kind": 0}})
     found = texts(run_tables.settings(experiment(a, b)))
     assert found == [["hidden", "256,256", "256"], ["weights.kind", "uniform", "real"]]
+
+
+def test_the_estimators_diagnostics_are_of_the_last_phase() -> None:
+    metrics = {"weights/mean": [(-50, 1.0), (50, 0.6)], "ratio/ess": [(-50, 0.9), (50, 0.1), (100, 0.3)]}
+    made = run_tables.estimator(experiment(member("SA-CQL", metrics=metrics)))
+    assert texts(made) == [["hopper-medium", "SA-CQL", "0.6", "0.2"]]

@@ -73,10 +73,15 @@ def test_verdicts_go_by_holm_and_say_what_would_hold_alone() -> None:
 
 
 def test_who_lacks_a_dataset_has_no_average_and_no_mean_difference() -> None:
-    members = [member(v, d, s, (50.0 + s,)) for v in ("SA-CQL", "CQL") for d in ("a-x", "b-x") for s in (0, 1)]
-    found = experiment(*members, *(member("half", "a-x", seed, (1.0,)) for seed in (0, 1)))
+    levels = {"SA-CQL": 60.0, "CQL": 50.0}
+    members = [
+        member(v, d, s, (level + s,)) for v, level in levels.items() for d in ("a-x", "b-x", "c-x") for s in (0, 1)
+    ]
+    found = experiment(*members, *(member("half", d, seed, (1.0,)) for d in ("a-x", "b-x") for seed in (0, 1)))
     scored = cells(found)
-    assert [each.variant for each in aggregates(found, scored)] == ["SA-CQL", "CQL"]
+    first, second = aggregates(found, scored)
+    assert (first.variant, second.variant, first.improvement) == ("SA-CQL", "CQL", None)
+    assert second.improvement.estimate == 1.0  # that the focus beats it
     gaps = differences(found, scored)
     assert [each.other for each in mean_differences(found, gaps)] == ["CQL"]
     assert {each.other for each in gaps} == {"CQL", "half"}

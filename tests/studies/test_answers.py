@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sapp.core.statistics import Interval, student
+from sapp.core.comparisons import compare, holm
+from sapp.core.statistics import Interval, average, student
+from sapp.data.benchmark_names import NAMES
 from sapp.data.normalised_scores import normalized_score
 from sapp.report.score_summary import cells, differences
 from sapp.report.sources import read
+from sapp.tabular.uneven_coverage import CASES
 from studies.baselines import tables as baselines
 from studies.benchmark_data import comparison, table
 from studies.benchmark_data.levels import D4RL_RETURNS, d4rl_return
@@ -246,6 +249,80 @@ def uneven_learned() -> None:
         assert student(learned - values).interval().high < 0
     low, high = student(learned - judged["SA-CQL, true ratio", alpha]).interval()[1:]
     assert low < 0 < high
+
+
+@said("studies/baselines/README.md", "TD3+BC, IQL and ReBRAC score within 4 of CORL on all three medium datasets")
+@said("studies/baselines/README.md", "Fisher-BRC within 4 of the SA-PP paper's figures")
+@said("README.md", "final policies, three seeds, D4RL's medium datasets")
+def four_arrive() -> None:
+    for name in ("TD3+BC", "IQL", "ReBRAC", "Fisher-BRC"):
+        source, *published = baselines.PUBLISHED[name]
+        assert ("CORL" in source) == (name != "Fisher-BRC")
+        for dataset, printed in zip(baselines.DATASETS, published, strict=True):
+            found = scores(name, dataset)
+            assert abs(np.mean(found) - float(printed)) < 4
+            assert len(found) == 3
+
+
+@said("README.md", "its eighteen locomotion datasets are regenerated on your machine")
+@said("docs/datasets.md", "# The benchmark's eighteen datasets, without a download")
+def benchmark() -> None:
+    assert len(NAMES) == 18
+
+
+@said("studies/README.md", "better than CQL on one of six datasets, and never better than its controls")
+@said("studies/six_datasets/README.md", "SA-CQL is above CQL on one of six datasets (halfcheetah-medium), if that")
+@said("studies/six_datasets/README.md", "We trained ninety policies: six datasets × five methods × three seeds.")
+def six_datasets() -> None:
+    (experiment,) = read([STUDIES / "six_datasets" / "rows" / "scores.csv"])
+    assert (len(experiment.members), len(experiment.datasets), len(experiment.variants)) == (90, 6, 5)
+    gaps = [gap for gap in differences(experiment, cells(experiment)) if gap.verdict.startswith("higher")]
+    assert [(gap.dataset, gap.other) for gap in gaps] == [("halfcheetah-medium", "CQL")]
+    assert gaps[0].verdict == "higher only if looked at alone"
+
+
+@said("studies/skewed_coverage/README.md", "does not survive a correction for twelve comparisons")
+@said("studies/skewed_coverage/README.md", "All 275 members began from the same 25 networks.")
+def skewed_coverage() -> None:
+    (experiment,) = read([STUDIES / "skewed_coverage" / "rows" / "scores.csv"])
+    means = {key: average(each).p for key, each in skewed_tables.gaps(experiment, 0.5).items()}
+    assert len(means) == 12
+    assert means["occupancy", "shuffled"] < 0.05 < min(holm(list(means.values())))
+    assert len({(each.dataset, each.seed) for each in experiment.members}) == 25
+
+
+@said("studies/atari/README.md", "in four games no difference between SA-CQL and CQL or its controls is significant")
+@said("studies/atari/README.md", "every member ends at −21, the lowest score there is (the row *PyTorch's start*)")
+def four_games() -> None:
+    last: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
+    with open(STUDIES / "atari" / "rows" / "curves.csv", encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):  # in the order of updates
+            last[row["game"]][row["column"], row["seed"]] = float(row["return"])
+    (start,) = (game for game in last if "start" in game)
+    assert len(last) - 1 == 4
+    assert set(last[start].values()) == {-21.0}
+    for game in last:
+        found = {name: {s: v for (n, s), v in last[game].items() if n == name} for name, _ in last[game]}
+        for other in ("CQL", "shuffled", "matched", "random"):
+            assert compare(found["SA-CQL"], found[other]).estimate.p > 0.05
+
+
+@said("studies/theory/README.md", "Theorem 6's condition is met in one family only, where it says nothing")
+@said("studies/theory/errata.md", "it is met only in the two families that have one")
+def where_conditions_are_met() -> None:
+    with open(STUDIES / "theory" / "rows" / "audit.csv", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if int(row["not_met"]) < int(row["checked"])]
+    met = {name: [row for row in rows if row["statement"] == name] for name in ("theorem6-log", "theorem2-repaired")}
+    assert [row["informative"] for row in met["theorem6-log"]] == ["0"]
+    assert len(met["theorem2-repaired"]) == 2
+
+
+@said("studies/uneven_coverage/README.md", "(the ratio is 50 there and 0.5 in the hall)")
+def ratios_of_the_worlds() -> None:
+    """Occupancies (1 − γ) and γ, against one step of a hundred and the others."""
+    discount, steps = CASES["uneven coverage"].discount, CASES["uneven coverage"].length
+    assert (steps, (1 - discount) * steps) == (100, 50)
+    assert round(discount * steps / (steps - 1), 1) == 0.5
 
 
 @pytest.mark.parametrize(("page", "sentence", "shown"), SAID, ids=[f"{page}: {text[:40]}" for page, text, _ in SAID])

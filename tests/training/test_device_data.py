@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chi2_contingency, chisquare
 
 from sapp.algorithms.actor_critic import bootstrap_target
 from sapp.data import Dataset
@@ -88,6 +88,9 @@ def test_rows_and_starts_are_uniform(draw, number: int) -> None:
     counts = np.bincount(starts, minlength=len(truth))[truth.episode_starts]
     assert counts.sum() == len(starts)
     assert chisquare(counts).pvalue > 1e-3
+    together = np.zeros((len(truth), truth.num_episodes))  # which rows a draw has says nothing of its starts
+    np.add.at(together, (rows, np.searchsorted(truth.episode_starts, starts)), 1)
+    assert chi2_contingency(together).pvalue > 1e-3
 
 
 def test_keys_decide_the_batch(draw) -> None:

@@ -351,7 +351,7 @@ def test_an_unreliable_estimator_falls_back_to_weights_of_exactly_one_and_recove
     assert np.ptp(weights) == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("means", [(1.9, 5.0, 40.0), (0.12, 0.4, 5.0)])
+@pytest.mark.parametrize("means", [(1.9, 5.0, 40.0), (0.12, 0.4, 5.0), (1.0, 1.0, 60.0)])
 def test_health_within_the_limits_is_reliable(step: Any, fresh: Any, batch: Batch, means: tuple) -> None:
     health = Health(*map(jnp.float32, means), jnp.bool_(True))
     state, _, weights = step(SMALL, eqx.tree_at(lambda s: s.health, fresh, health), batch, KEY)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from sapp import OccupancyInfoNCE, SappError
-from sapp.core.spec import Spec
+from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP
+from sapp.weights.behaviour import TanhBehaviour
 from sapp.weights.infonce import FutureCritic, contrast
 
 N, S, A, E = 5, 3, 2, 4
@@ -42,6 +44,25 @@ def test_the_slow_critic_starts_as_a_copy_and_no_mass_is_lost() -> None:
         np.testing.assert_array_equal(slow, own)
     assert float(state.mass) == 1.0
     assert not bool(weights.unreliable(state))
+
+
+def test_the_slow_critic_says_what_follows() -> None:
+    """With a slow φ of ones W is softmax_j Σ ψ(g_j)/√E of the slow ψ, whatever the critic that learns would say."""
+    weights = OccupancyInfoNCE(hidden=(4,), features=E)
+    state = weights.init(jax.random.PRNGKey(0), Spec(S, A, jnp.zeros(S), jnp.ones(S)))
+    ones = jax.tree.map(jnp.zeros_like, state.target.pair)
+    ones = eqx.tree_at(lambda pair: pair.layers[-1].bias, ones, jnp.ones(E))
+    slow = FutureCritic(ones, MLP(jax.random.PRNGKey(3), S, (4,), E))
+    state = eqx.tree_at(lambda s: s.target, state, slow)
+    rng = np.random.default_rng(0)
+    here, there, starts = (jnp.asarray(rng.normal(size=(N, S)), jnp.float32) for _ in range(3))
+    action = jnp.asarray(np.tanh(rng.normal(size=(N, A))), jnp.float32)
+    batch = Batch(here, action, jnp.ones(N), there, jnp.zeros(N), starts)
+    policy = TanhBehaviour(jax.random.PRNGKey(1), S, A, (4,))
+    _, metrics = weights.update(state, batch, policy, jnp.float32(0.7), jax.random.PRNGKey(2))
+    later = jnp.tile(jax.nn.softmax(jnp.sum(slow.goal(here), axis=-1) / np.sqrt(E)), (N, 1))
+    expected = contrast(state.critic, here, action, there, later, jnp.float32(0.7))
+    assert float(metrics["ratio/critic_loss"]) == pytest.approx(float(expected), rel=1e-5)
 
 
 def test_what_it_cannot_do_is_refused() -> None:

@@ -55,6 +55,18 @@ def test_the_gaussian_model_learns_mean_noise_and_ends() -> None:
     np.testing.assert_allclose(still, state + mean, atol=1e-6)
 
 
+def test_what_terminals_lead_to_is_not_learned() -> None:
+    rng = np.random.default_rng(0)
+    state, action, following = (jnp.asarray(rng.normal(size=(6, 2)), jnp.float32) for _ in range(3))
+    terminal = jnp.asarray([0.0, 1.0, 0.0, 0.0, 1.0, 0.0])
+    elsewhere = jnp.where(terminal[:, None] > 0.0, following + 3.0, following)
+    for kind in (GaussianSuccessor, LoggedSuccessor):
+        model = kind(jax.random.PRNGKey(0), 2, 2, (8,))
+        found, moved = (model.loss(Transitions(state, action, to, terminal))[0] for to in (following, elsewhere))
+        assert float(found) == float(moved)
+        assert float(found) != float(model.loss(Transitions(state, action, following + 3.0, terminal))[0])
+
+
 def test_small_changes_are_learned_as_well_as_large_ones() -> None:
     """By plain mean squares M keeps 0.7 of the change here, because σ's gradient rules the layers they share."""
     model = GaussianSuccessor(jax.random.PRNGKey(0), 2, 2, (32, 32))
