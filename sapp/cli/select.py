@@ -49,7 +49,7 @@ def evaluate_offline(
 ) -> int:  # fmt: skip
     """``sapp.ope.offline.evaluate_offline(...)`` on a run's members, or on a policy file."""
     reports = _estimate([path], data, columns, members, discount, steps, bags, hidden, act, checkpoints, seed)
-    if path.is_dir():
+    if path.is_dir() and act == "mode":  # what is exported plays the mode, and its card quotes this
         _remember(path, reports)
     if json:
         print_json({"path": str(path), "act": act, "reports": [report.to_json() for report in reports]})
@@ -156,8 +156,9 @@ def _remember(path: Path, reports: list[Offline]) -> None:
     import json
 
     from sapp.core.files import write_text
+    from sapp.runs.run import Run
 
-    content = {"reports": [report.to_json() for report in reports]}
+    content = {"step": Run(path).step, "reports": [report.to_json() for report in reports]}
     write_text(path / "offline.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -12,7 +12,6 @@ import typer
 
 from sapp.algorithms.registry import ABOUT, PAPER
 from sapp.cli.config_file import save
-from sapp.cli.console import load
 from sapp.cli.evaluate import print_last_evaluation
 from sapp.cli.hooks import hooks_of
 from sapp.cli.options import (
@@ -176,7 +175,7 @@ def train(
 
     run = start(
         algorithms,
-        _sources(positional[1:], columns, environment, rescale_actions),
+        _sources(positional[1:], columns, environment, rescale_actions, quiet),
         seeds=which,
         steps=steps,
         phases=phases,
@@ -313,10 +312,14 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _sources(words: Sequence[str], columns: list[str] | None, environment: str | None, rescale: bool) -> list[Any]:
+def _sources(
+    words: Sequence[str], columns: list[str] | None, environment: str | None, rescale: bool, quiet: bool
+) -> list[Any]:
     """What to train on; where options change it, as functions that load it, and the run keeps its own copy."""
     if not columns and environment is None and not rescale:
         return list(words)
+    from sapp.core.progress_bar import unseen
+    from sapp.data import load
     from sapp.data.columns import given_columns
     from sapp.envs import make
     from sapp.envs.data_check import stretched_to_own
@@ -327,7 +330,7 @@ def _sources(words: Sequence[str], columns: list[str] | None, environment: str |
 
     def loading(word: str) -> Callable[[], Any]:
         def read() -> Any:
-            data = load(word, columns=columns, environment=environment)
+            data = load(word, columns=columns, environment=environment, progress=unseen if quiet else None)
             return stretched_to_own(data) if rescale else data
 
         return read

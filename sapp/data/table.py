@@ -154,6 +154,8 @@ class Table:
                     f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; fix it or map "
                     f"other columns{hot}"
                 )
+        if not known:
+            return SappError(f"{self.where}: column {name!r} is empty in every row; fill it, or map another column")
         row, value = known[0]
         kind = "numbers" if reads_as_number(value) else "dates"
         return SappError(
