@@ -139,7 +139,7 @@ class _Bar:
 
             bar: Any = Progress(console=Console(stderr=True), transient=True)
             bar.start()
-            self._bar, self._task = bar, bar.add_task(self._text)
+            self._bar, self._task = bar, bar.add_task(f"{self._text}: compiling")
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -148,7 +148,8 @@ class _Bar:
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total)
+            doing = "intervals" if done == total else "fitting"
+            self._bar.update(self._task, completed=done, total=total, description=f"{self._text}: {doing}")
 
 
 def _remember(path: Path, reports: list[Offline]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,7 +111,7 @@ Words = Annotated[
 Steps = Annotated[
     int,
     typer.Option(
-        "--steps", parser=_steps, metavar="<int>", help="Gradient steps of the last phase, such as 200_000 or 1e5."
+        "--steps", parser=_steps, metavar="N", help="Gradient steps of the last phase, such as 200_000 or 1e5."
     ),
 ]
 
@@ -300,11 +300,14 @@ def _named(words: list[str]) -> tuple[list[str], dict[str, str]]:
     """The algorithms and the data, and hyper-parameters by name; refused where one is missing or data come first."""
     positional, changes = split_options(words)
     if len(positional) < 2:
-        raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium-v2")
+        raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium")
     first, second = positional[0], positional[1]
     names = {*ABOUT, *PAPER}
-    if first not in names and Path(first).exists() and set(_split(second)) <= names:
-        raise SappError(f"the algorithm comes before the data: sapp train {second} {first}")
+    if set(_split(second)) <= names and not Path(second).exists():
+        if not set(_split(first)) <= names:
+            raise SappError(f"the algorithm comes before the data: sapp train {second} {first}")
+        several = ",".join(takewhile(lambda word: set(_split(word)) <= names, positional))
+        raise SappError(f"several algorithms are joined by commas: sapp train {several} DATA")
     return positional, changes
 
 

@@ -177,9 +177,10 @@ def missing_field(role: str, names: Sequence[str], where: str) -> SappError:
         hint = " (RLlib's packed episodes? write them with output_write_episodes=False, output_compress_columns=[])"
     elif names and all(re.fullmatch(r"[+-]?[\d.]+", name.strip()) for name in names):
         hint = " (the first line holds numbers: are the names of the columns missing?)"
+    value, words = ("['NAME', 'NAME']", "NAME,NAME") if role in VECTORS else ("'NAME'", "NAME")
     return SappError(
-        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (columns={{{role!r}: 'NAME'}} or "
-        f"--map {role}=NAME); columns are {listed(names) or 'none'}"
+        f"{where}: no {role} columns recognised{hint}; name them {call}, or map them (columns={{{role!r}: {value}}} or "
+        f"--map {role}={words}); columns are {listed(names) or 'none'}"
     )
 
 

@@ -19,7 +19,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 def test_a_run_is_exported_with_its_card(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "policy.onnx"
     assert main(["export", str(trained), str(file)]) == 0
-    assert "agrees with our policy" in capsys.readouterr().out
+    assert "agrees with the trained policy" in capsys.readouterr().out
     card = json.loads(file.with_suffix(".json").read_text())
     run = Run(trained)
     assert card["data"]["fingerprint"] == run.plan.problems[0].fingerprint

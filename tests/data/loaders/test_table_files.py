@@ -182,3 +182,13 @@ def test_a_folder_of_something_else(tmp_path: Path, folder: str, columns: dict[s
     (path / "deep" / "a.csv").write_text("x\n1\n")
     with pytest.raises(SappError, match=r"directory without (anything that can be loaded|Parquet files)"):
         load(path, columns=columns)
+
+
+def test_parquet_is_read_by_arrows_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through a file of Python's, Arrow's threads may abort or hang the process when it ends."""
+    given: list[Any] = []
+    real = pa.parquet.ParquetFile
+    monkeypatch.setattr(pa.parquet, "ParquetFile", lambda source: given.append(source) or real(source))
+    pa.parquet.write_table(pa.table(ROWS), tmp_path / "one.parquet")
+    assert load(tmp_path / "one.parquet").size == 12
+    assert [type(source) for source in given] == [pa.OSFile]
