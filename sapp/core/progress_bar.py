@@ -21,6 +21,8 @@ def unseen(done: int, total: int) -> None:
 def reported(report: Report | None, what: str) -> Iterator[Report]:
     """The given report; without one, a line on stderr that says what takes its time, and a bar if it is a terminal.
 
+    Both come with the first report: what fails before it has only its error to show.
+
     Args:
         report: of the caller's, who then says what there is to say.
         what: such as "making hopper-medium"; the bar goes when it is done, the line stays.
@@ -28,16 +30,24 @@ def reported(report: Report | None, what: str) -> Iterator[Report]:
     if report is not None:
         yield report
         return
-    print(printable(what), file=sys.stderr, flush=True)
-    if not sys.stderr.isatty():
-        yield unseen
-        return
+    with contextlib.ExitStack() as stack:
+        show: list[Report] = []
+
+        def first_shown(done: int, total: int) -> None:
+            if not show:
+                print(printable(what), file=sys.stderr, flush=True)
+                show.append(_bar(stack) if sys.stderr.isatty() else unseen)
+            show[0](done, total)
+
+        yield first_shown
+
+
+def _bar(stack: contextlib.ExitStack) -> Report:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
     from rich.progress import TimeRemainingColumn as Left
 
     columns = BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left"), Left()
-    bar: Any = Progress(*columns, console=Console(stderr=True), transient=True)
-    with bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    bar: Any = stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
+    task = bar.add_task("", total=None)
+    return lambda done, total: bar.update(task, completed=done, total=total)

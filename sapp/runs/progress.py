@@ -14,7 +14,7 @@ from sapp.core.errors import printable
 SUMMARY_LINES = 3
 """At most so many members are listed one by one after an evaluation."""
 
-STOPPING = "saving after this step (again: stop now)"
+STOPPING = "saving (again: stop now)"
 """What the bar says from the first Ctrl-C on."""
 
 
