@@ -148,7 +148,7 @@ def test_only_what_refuses_is_called_refused() -> None:
     assert verdict_of(reasons) is Verdict.REFUSED
     diagnosis = Diagnosis(50.0, 12.0, 29, 1.0, 0.7, 1.0, 0.1, 0.0, 50.0, True, "fqe", verdict_of(reasons), reasons)
     lines = explain(diagnosis)
-    assert lines[0] == "effective sample: 12 of 29 episodes (41%), 50 steps"
+    assert lines[0] == "effective sample: 12 of 29 episodes (41 %), 50 steps"
     assert [line.split(":")[0] for line in lines[-2:]] == ["doubtful", "refused"]
     assert lines[-2].endswith(": log at least 30")
     assert str(Reason(Verdict.DOUBTFUL, "a", "b")) == "a: b"
