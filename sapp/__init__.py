@@ -41,6 +41,8 @@ _HOMES = {
 __all__ = [name for names in _HOMES.values() for name in names]
 
 if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brings
+    from sapp import export as export
+    from sapp import hooks as hooks
     from sapp.algorithms import BC as BC
     from sapp.algorithms import BCQ as BCQ
     from sapp.algorithms import BEAR as BEAR
@@ -95,4 +97,4 @@ if TYPE_CHECKING:  # so that type checkers and editors see what __getattr__ brin
     from sapp.weights import control as control
     from sapp.weights.registry import state_weights as state_weights
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = attach(__name__, _HOMES, ("export", "hooks"))

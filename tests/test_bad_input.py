@@ -257,7 +257,7 @@ def _(place: Place) -> list[str]:
 
 simple("unknown command", "trian", says=("'trian'", "sapp --help"))
 simple("no data", "train", "cql", says=("needs an algorithm and data",))
-simple("no arguments", "train", says=("train needs an algorithm and data", "sapp train sa-cql hopper-medium-v2"))
+simple("no arguments", "train", says=("train needs an algorithm and data", "sapp train sa-cql hopper-medium"))
 simple("unknown option of another command", "evaluate", "run", "--episode", "3", says=("--episode",))
 simple("unknown algorithm to list", "algorithms", "sacql", says=("'sacql'", "did you mean 'sa-cql'"))
 

@@ -14,6 +14,7 @@ from sapp.cli.main import main
 from sapp.collect.given_vectors import record
 from sapp.core.errors import SappError, did_you_mean
 from sapp.data.dataset import Dataset
+from sapp.evaluation.online_evaluation import Evaluation
 from sapp.hooks import CSVLog
 
 
@@ -199,3 +200,76 @@ def test_the_order_of_words_and_numbers_as_people_write_them(
 def test_no_line_of_help_breaks_off(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "--help"]) == 0
     assert "..." not in capsys.readouterr().out.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (sapp.DualDICE, r"weights is the class DualDICE: give an object, DualDICE\(\)"),
+        (None, "weights is None: give state weights such as sapp.DualDICE"),
+        (0.5, "weights is 0.5: give state weights"),
+    ],
+)
+def test_what_are_no_weights_is_said_at_once(given: Any, message: str) -> None:
+    with pytest.raises(SappError, match=message):
+        sapp.CQL(weights=given)
+
+
+def test_a_control_of_a_name_is_said_at_once() -> None:
+    with pytest.raises(SappError, match=r"of is 'dualdice'; give state weights .*weights='shuffled:dualdice'"):
+        sapp.ShuffledWeights("dualdice")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seeds", [1.5, "3", True, [0, 1.0], [0, 0], 0])
+def test_seeds_are_whole_numbers(seeds: Any, data: Dataset) -> None:
+    with pytest.raises(SappError, match="give a count of at least 1, or distinct whole numbers"):
+        sapp.train("discrete-bc", data, seeds=seeds, **SHORT)
+
+
+def test_data_before_the_algorithm(data: Dataset) -> None:
+    with pytest.raises(SappError, match="DiscreteBC is given as data: the algorithm comes first"):
+        sapp.train(data, sapp.DiscreteBC(), **SHORT)  # type: ignore[arg-type]
+
+
+def test_a_list_where_a_tuple_belongs(data: Dataset) -> None:
+    with pytest.raises(SappError, match=r"\[8, 8\] is a list: give a tuple, \(8, 8\)"):
+        sapp.train(sapp.BC(hidden=[8, 8]), data, **SHORT)  # type: ignore[arg-type]
+
+
+def test_a_column_of_nothing() -> None:
+    arrays = {"observations": np.zeros((4, 2)), "actions": np.zeros((4, 1)), "terminals": [0, 0, 0, 1]}
+    with pytest.raises(SappError, match="column 'rewards' is empty in every row"):
+        sapp.load({**arrays, "rewards": np.array([None] * 4)})
+
+
+def test_only_classes_are_registered() -> None:
+    with pytest.raises(SappError, match="register takes a class"):
+        sapp.register(print)  # type: ignore[type-var]
+
+
+def test_an_evaluation_shows_what_was_found() -> None:
+    found = Evaluation(0, np.array([1.0, 3.0]), np.array([5, 5]), None)
+    assert repr(found) == "Evaluation(member 0, 2 episodes, return 2 (1 to 3))"
+    assert sapp.hooks.CSVLog is CSVLog
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (["trian"], "No such command 'trian'. Did you mean 'train'? See: sapp --help"),
+        (["data"], "sapp data needs a command: make, list, check, show, replay, convert; see: sapp data --help"),
+        (["train", "hopper-medium", "cql"], "the algorithm comes before the data: sapp train cql hopper-medium"),
+        (["train", "cql", "td3bc", "x.csv"], "several algorithms are joined by commas: sapp train cql,td3bc DATA"),
+    ],
+)
+def test_the_command_says_what_was_meant(typed: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(typed) == 2
+    assert capsys.readouterr().err == f"sapp: error: {said}\n"
+
+
+def test_help_shows_values_as_people_call_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["select", "--help"]) == 0
+    page = capsys.readouterr().out
+    assert "Usage: sapp select [OPTIONS] RUN...\n" in page
+    assert "--fit-steps N " in page
+    assert "<" not in page

@@ -14,7 +14,7 @@ from sapp.core.precision import check_precision
 from sapp.core.spec import Batch, Spec
 from sapp.networks import Policy
 from sapp.weights import StateWeights, Uniform
-from sapp.weights.registry import state_weights
+from sapp.weights.registry import given_weights
 
 Metrics = dict[str, Array]
 
@@ -67,8 +67,7 @@ class Algorithm(eqx.Module):
 
     def __post_init__(self) -> None:
         """Weights may be given by name: ``CQL(weights="occupancy")``, see ``sapp.weights.registry``."""
-        if isinstance(self.weights, str):
-            self.weights = state_weights(self.weights)
+        self.weights = given_weights(self.weights)
 
     def init(self, key: Array, spec: Spec) -> Any:
         """Initial parameters and optimiser states."""

@@ -49,6 +49,8 @@ def register(kind: type[M]) -> type[M]:
         >>> sapp.state_weights("half-weights").value
         0.5
     """
+    if not isinstance(kind, type):
+        raise SappError(f"register takes a class of algorithms or state weights, not {kind!r}")
     name = kind.__name__
     if _own().get(name, kind) is not kind:
         raise SappError(f"{name} is a class of sapp: give yours another name")
@@ -248,4 +250,6 @@ def _plain(value: Any) -> Any:
         raise SappError(f"hyper-parameter value {value!r} is not finite: give a number")
     if isinstance(value, bool | int | float | str) or value is None:
         return value
+    if isinstance(value, list):
+        raise SappError(f"hyper-parameter value {value!r} is a list: give a tuple, {tuple(value)!r}")
     raise SappError(f"hyper-parameter value {value!r} cannot be written to config.json: use a number, text or a tuple")

@@ -10,6 +10,7 @@ import typer
 from sapp.cli.console import console, print_json, say
 from sapp.cli.options import Json, whole_number
 from sapp.core.errors import SappError
+from sapp.core.progress_bar import reported, unseen
 
 _MAKE = """Make a dataset of the benchmark on this machine, without a network: NAME is one of the eighteen, or all.
 
@@ -64,41 +65,12 @@ def make(
     if threads is not None and threads < 1:
         raise SappError(f"--threads {threads}: give at least 1")
     for name in wanted:
-        with _bar(name, quiet) as progress:
+        with reported(unseen if quiet else None, f"making {name}") as progress:
             path = run(
                 name, transitions=count, seed=seed, policy_from=policy_from, replace=replace, threads=threads,
                 progress=progress,
             )  # fmt: skip
         say(f"{name}: {path}")
-
-
-class _bar:
-    """A progress bar in transitions, where there is a terminal to show it on."""
-
-    def __init__(self, name: str, quiet: bool) -> None:
-        self._name, self._quiet, self._bar = name, quiet, None
-
-    def __enter__(self) -> Any:
-        import sys
-
-        if self._quiet or not sys.stderr.isatty():
-            return None
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        columns = (
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,.0f}/{task.total:,.0f}"),
-            TextColumn("transitions"), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-        )  # fmt: skip
-        bar: Any = Progress(*columns, console=Console(stderr=True), transient=True)
-        self._bar = bar
-        bar.start()
-        task = bar.add_task(self._name, total=1)
-        return lambda done, total: bar.update(task, completed=done, total=total)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
 
 
 def list_datasets(json: Json = False) -> None:

@@ -374,7 +374,7 @@ def _record_given(
             say(f"Data: {save_npz(data, out / 'data.npz')}")
         if not quiet:
             mean = data.episode_returns.mean()
-            say(f"{data.size:,} transitions, {data.num_episodes:,} episodes, return {mean:.1f}")
+            say(f"{data.size:,} transitions, {data.num_episodes:,} episodes, mean return {mean:.1f}")
 
 
 def _chances(text: str | None) -> list[float] | float | None:

@@ -1,4 +1,4 @@
-"""How the command prints tables and JSON, and loads data with a progress bar."""
+"""How the command prints tables and JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from sapp.core.errors import printable
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
-
-    from sapp.data import Dataset, FrameDataset
 
 UNBOUNDED = 10_000
 """Columns of something that is not a terminal: no name is folded, so that it can be pasted into an option."""
@@ -57,22 +55,3 @@ def print_json(content: Any) -> None:
 def say(line: str, *, error: bool = False) -> None:
     """Print a line, in which names of files are plain text."""
     print(printable(line), file=sys.stderr if error else sys.stdout)
-
-
-def load(source: str, **options: Any) -> Dataset | FrameDataset:
-    """``sapp.load`` with a bar while it downloads."""
-    from sapp.data import load as read
-
-    if not sys.stderr.isatty():
-        return read(source, **options)
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(source, visible=False, total=None)
-        return read(
-            source,
-            progress=lambda done, total: bar.update(task, completed=done, total=total, visible=True),
-            **options,
-        )

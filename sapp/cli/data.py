@@ -10,7 +10,7 @@ import typer
 
 from sapp.cli import benchmark
 from sapp.cli.config_file import Commands
-from sapp.cli.console import console, load, print_json, say
+from sapp.cli.console import console, print_json, say
 from sapp.cli.options import SETTINGS, Columns, Force, High, Home, Json, Limit, Low, Name, Rescale, Source
 from sapp.core.errors import SappError
 
@@ -102,6 +102,7 @@ def show(
     from dataclasses import asdict
 
     from sapp.core.figures import check_figure
+    from sapp.data import load
     from sapp.data.dataset_summary import plot_summary, print_summary, summarise
 
     if plot is not None:
@@ -168,7 +169,7 @@ def convert(
     force: Force = False,
 ) -> None:
     """``sapp.save_npz(sapp.load(source), target)``."""
-    from sapp.data import FrameDataset, save_npz
+    from sapp.data import FrameDataset, load, save_npz
     from sapp.data.loaders.arrays import check_target
     from sapp.data.loaders.dqn_replay import is_dqn_replay, load_dqn_replay
 

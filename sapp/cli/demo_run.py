@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from sapp.tabular.uneven_coverage import Floats, World
 
 PROBLEM = (
+    "CQL learns from logs and distrusts actions that are rare there; SA-CQL does so most in states that its policy "
+    "visits more often than the logs do. When does that help?\n"
     "An episode begins with one decision at the entrance; the rest of it is spent in a hall. Half of a policy's "
     "discounted value is decided at the entrance. Where coverage is uneven that is one logged row in 25 (in the even "
     "case, one in two): too few to know the best action there, plenty in the hall."
@@ -103,6 +105,7 @@ def demo(
     except SappError as error:  # matplotlib is an extra; what was computed is there all the same
         _say(console, f"No figure: {error}")
     _say(console, f"Run: {run.path}  ({time.perf_counter() - began:.0f} s)")
+    _say(console, "Next, with logs of your own: sapp data check logs.csv. Without: sapp train td3bc hopper-medium")
     return Shown(folder, run, exact, learned)
 
 
@@ -222,6 +225,6 @@ def _export(run: Run, folder: Path, console: Console) -> None:
         return
     _say(
         console,
-        f"Exported: {folder / 'policy.onnx'}, the same actions as ours on {card['check']['inputs']:,} inputs; "
-        f"its card: {folder / 'policy.md'}",
+        f"Exported: {folder / 'policy.onnx'}, acts as the trained policy on {card['check']['inputs']:,} inputs; its "
+        f"card: {folder / 'policy.md'}",
     )

@@ -120,6 +120,8 @@ def print_last_evaluation(run: Run) -> None:
                     f"{found['member']}: final {found['final']:.1f}, best {found['best']:.1f} at {found['best_step']:,}"
                 )
     say(f"Run: {run.path}")
+    played = all(problem.environment is not None for problem in run.plan.problems)
+    say(f"Next: sapp evaluate {run.path} {'--episodes 100' if played else '--offline'}; sapp report {run.path}")
 
 
 def _intervals(returns: Sequence[float], run: Run, member: MemberId) -> dict[str, Any]:

@@ -37,5 +37,5 @@ def export(
         print_json(card)
         return
     check = card["check"]
-    say(f"{target}: agrees with our policy to {check['largest_difference']:.1e} on {check['inputs']:,} inputs")
+    say(f"{target}: agrees with the trained policy to {check['largest_difference']:.1e} on {check['inputs']:,} inputs")
     say(f"Card: {target.with_suffix('.md')}, {target.with_suffix('.json')}")

@@ -20,7 +20,7 @@ from typing_extensions import override
 from sapp.cli import algorithms, collect, demo, evaluate, experiment, export, resume, select, train
 from sapp.cli.config_file import Commands
 from sapp.cli.data import data_app
-from sapp.cli.options import SETTINGS, bound_numbers
+from sapp.cli.options import SETTINGS, finished
 from sapp.cli.theory import theory_app
 from sapp.core.backend_choice import unusable_backend
 from sapp.core.errors import Interrupted, SappError, printable
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     keep_compiled_programs()
     try:
-        code = bound_numbers(typer.main.get_command(app)).main(args=arguments, prog_name="sapp", standalone_mode=False)
+        code = finished(typer.main.get_command(app)).main(args=arguments, prog_name="sapp", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # the parser makes this of an interrupt
             raise KeyboardInterrupt
@@ -115,7 +115,10 @@ def _usage(error: Any) -> str:
     """A parser's message as one line that ends with where help is."""
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "sapp"
-    return f"{error.format_message().rstrip('.')}; see: {where} --help"
+    said = error.format_message().rstrip(".")
+    if said == "Missing command" and context is not None:
+        said = f"{where} needs a command: {', '.join(context.command.list_commands(context))}"
+    return f"{said} See: {where} --help" if said.endswith("?") else f"{said}; see: {where} --help"
 
 
 def _condition(error: BaseException) -> str | None:

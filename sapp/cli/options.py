@@ -71,13 +71,40 @@ def whole_number(option: str, text: str) -> int:
     return found
 
 
-def bound_numbers(command: Any) -> Any:
-    """The same command, all of whose whole numbers are refused beyond ``LARGEST``, before anything is done."""
+KINDS = {"int": "N", "float": "NUMBER", "path": "PATH", "str": "TEXT"}
+"""What help shows for a value, by the parser's word for its type."""
+
+
+def finished(command: Any) -> Any:
+    """The same command, whose help shows values as people call them, not as Python does.
+
+    Its whole numbers are refused beyond ``LARGEST``, before anything is done.
+    """
     for each in getattr(command, "commands", {}).values():
-        bound_numbers(each)
+        finished(each)
     for parameter in command.params:
         parameter.callback = _bounded(parameter.callback)
+        if parameter.param_type_name == "argument":
+            _show_name_only(parameter)
+        elif parameter.metavar is None and not getattr(parameter, "is_flag", False):
+            parameter.metavar = _kind(parameter)
     return command
+
+
+def _kind(parameter: Any) -> str | None:
+    """What help shows for an option's value; None leaves it to the parser."""
+    shown = getattr(parameter, "display_type", None)  # the parser of some versions has its own words in capitals
+    if shown is None:
+        return None
+    word = shown(None).strip("<>").removeprefix("list[").removesuffix("]").removesuffix(" range").lower()
+    return KINDS.get(word)
+
+
+def _show_name_only(argument: Any) -> None:
+    """Names of arguments say what they take: ``RUN...``, not ``{RUN...}...`` and ``RUN... <list[Path]>``."""
+    name = str(argument.metavar or argument.name)
+    argument.display_type_rich = lambda ctx: ""
+    argument._usage_display_name = lambda: name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def _bounded(then: Any) -> Any:
@@ -111,7 +138,7 @@ def split_options(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
             raise SappError(f"option {word} is unknown; see: sapp train --help")
         value = value if equals else next(rest, "--")
         if value.startswith("--"):
-            raise SappError(f"option --{name} needs a value, as in: --{name} VALUE")
+            raise SappError(f"option --{name} needs a value, as in: --{name} VALUE; see --help for those without one")
         if name in changes:
             raise SappError(f"option --{name} is given twice; join values to compare by commas: --{name} A,B")
         changes[name] = value

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sapp.cli.console import load, say
+from sapp.cli.console import say
 from sapp.cli.evaluate import print_last_evaluation
 from sapp.cli.hooks import hooks_of
 from sapp.cli.options import Columns, KeepBest, LogTo, PushTo, Quiet, RunFolder, StopEarly, TimeLimit
@@ -33,6 +33,7 @@ def resume(
     quiet: Quiet = False,
 ) -> None:
     """``sapp.resume(path)``."""
+    from sapp.data import load
     from sapp.runs.run import Run
     from sapp.training.train import resume as go_on
 

@@ -49,7 +49,7 @@ def evaluate_offline(
 ) -> int:  # fmt: skip
     """``sapp.ope.offline.evaluate_offline(...)`` on a run's members, or on a policy file."""
     reports = _estimate([path], data, columns, members, discount, steps, bags, hidden, act, checkpoints, seed)
-    if path.is_dir():
+    if path.is_dir() and act == "mode":  # what is exported plays the mode, and its card quotes this
         _remember(path, reports)
     if json:
         print_json({"path": str(path), "act": act, "reports": [report.to_json() for report in reports]})
@@ -143,7 +143,7 @@ class _Bar:
 
             bar: Any = Progress(console=Console(stderr=True), transient=True)
             bar.start()
-            self._bar, self._task = bar, bar.add_task(self._text)
+            self._bar, self._task = bar, bar.add_task(f"{self._text}: compiling")
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -152,7 +152,8 @@ class _Bar:
 
     def __call__(self, done: int, total: int) -> None:
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, total=total)
+            doing = "intervals" if done == total else "fitting"
+            self._bar.update(self._task, completed=done, total=total, description=f"{self._text}: {doing}")
 
 
 def _remember(path: Path, reports: list[Offline]) -> None:
@@ -160,8 +161,9 @@ def _remember(path: Path, reports: list[Offline]) -> None:
     import json
 
     from sapp.core.files import write_text
+    from sapp.runs.run import Run
 
-    content = {"reports": [report.to_json() for report in reports]}
+    content = {"step": Run(path).step, "reports": [report.to_json() for report in reports]}
     write_text(path / "offline.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +12,6 @@ import typer
 
 from sapp.algorithms.registry import ABOUT, PAPER
 from sapp.cli.config_file import save
-from sapp.cli.console import load
 from sapp.cli.evaluate import print_last_evaluation
 from sapp.cli.hooks import hooks_of
 from sapp.cli.options import (
@@ -112,7 +111,7 @@ Words = Annotated[
 Steps = Annotated[
     int,
     typer.Option(
-        "--steps", parser=_steps, metavar="<int>", help="Gradient steps of the last phase, such as 200_000 or 1e5."
+        "--steps", parser=_steps, metavar="N", help="Gradient steps of the last phase, such as 200_000 or 1e5."
     ),
 ]
 
@@ -176,7 +175,7 @@ def train(
 
     run = start(
         algorithms,
-        _sources(positional[1:], columns, environment, rescale_actions),
+        _sources(positional[1:], columns, environment, rescale_actions, quiet),
         seeds=which,
         steps=steps,
         phases=phases,
@@ -301,11 +300,14 @@ def _named(words: list[str]) -> tuple[list[str], dict[str, str]]:
     """The algorithms and the data, and hyper-parameters by name; refused where one is missing or data come first."""
     positional, changes = split_options(words)
     if len(positional) < 2:
-        raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium-v2")
+        raise SappError("train needs an algorithm and data, as in: sapp train sa-cql hopper-medium")
     first, second = positional[0], positional[1]
     names = {*ABOUT, *PAPER}
-    if first not in names and Path(first).exists() and set(_split(second)) <= names:
-        raise SappError(f"the algorithm comes before the data: sapp train {second} {first}")
+    if set(_split(second)) <= names and not Path(second).exists():
+        if not set(_split(first)) <= names:
+            raise SappError(f"the algorithm comes before the data: sapp train {second} {first}")
+        several = ",".join(takewhile(lambda word: set(_split(word)) <= names, positional))
+        raise SappError(f"several algorithms are joined by commas: sapp train {several} DATA")
     return positional, changes
 
 
@@ -313,10 +315,14 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def _sources(words: Sequence[str], columns: list[str] | None, environment: str | None, rescale: bool) -> list[Any]:
+def _sources(
+    words: Sequence[str], columns: list[str] | None, environment: str | None, rescale: bool, quiet: bool
+) -> list[Any]:
     """What to train on; where options change it, as functions that load it, and the run keeps its own copy."""
     if not columns and environment is None and not rescale:
         return list(words)
+    from sapp.core.progress_bar import unseen
+    from sapp.data import load
     from sapp.data.columns import given_columns
     from sapp.envs import make
     from sapp.envs.data_check import stretched_to_own
@@ -327,7 +333,7 @@ def _sources(words: Sequence[str], columns: list[str] | None, environment: str |
 
     def loading(word: str) -> Callable[[], Any]:
         def read() -> Any:
-            data = load(word, columns=columns, environment=environment)
+            data = load(word, columns=columns, environment=environment, progress=unseen if quiet else None)
             return stretched_to_own(data) if rescale else data
 
         return read

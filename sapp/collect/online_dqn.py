@@ -229,7 +229,7 @@ def _go(run: DQNRun, env: FrameEnvironment, time_limit: float | None, progress: 
     loop = _Loop(run, env)
     view: Progress = Terminal(int(config["steps"]), 1) if progress else Silent()
     with (
-        stop_requests(deadline) as requested,
+        stop_requests(deadline, view.stopping) as requested,
         loop.actions,
         FramesLog(
             folder / LOGS, env, loop.rows, stack=config["frame"][0], shard_rows=config["shard_rows"], name=name,

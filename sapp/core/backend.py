@@ -12,6 +12,11 @@ def on_cuda() -> bool:
     return "rocm" not in jax.devices()[0].client.platform_version.lower()
 
 
+def device() -> str:
+    """What programs run on, as a person calls it: CPU, or the kind of the accelerator."""
+    return "CPU" if jax.default_backend() == "cpu" else str(jax.devices()[0].device_kind)
+
+
 def host_is_free() -> bool:
     """Whether training leaves the CPU's cores free: it runs on something else."""
     return jax.default_backend() != "cpu"

@@ -55,7 +55,7 @@ def load(
             or KEY=VALUE words.
         mirror: for D4RL names, where to download from instead of the published address.
         progress: called with bytes done and bytes in all while a D4RL file is downloaded, with transitions while a
-            dataset of the benchmark is made.
+            dataset of the benchmark is made; without it, stderr shows how far that is.
 
     Examples:
         >>> import numpy as np
@@ -126,5 +126,6 @@ def _unknown(request: Request) -> SappError:
     folder = request.path.parent
     if request.path.suffix and folder.is_dir():
         known += [str(folder / each.name) if folder != Path() else each.name for each in folder.iterdir()]
-    near = did_you_mean(request.text, known)
-    return SappError(f"{request.text}: no such file or dataset{near}; {accepted}")
+    if near := did_you_mean(request.text, known):
+        return SappError(f"{request.text}: no such file or dataset{near}")
+    return SappError(f"{request.text}: no such file or dataset; {accepted}")

@@ -163,6 +163,8 @@ class Table:
                 return SappError(
                     f"{self.where}: column {name!r} is {str(value)[:40]!r} at row {row}, not {wanted}; {advice}"
                 )
+        if not known:
+            return SappError(f"{self.where}: column {name!r} is empty in every row; fill it, or map another column")
         row, value = known[0]
         kind = "numbers" if reads_as_number(value) else "dates"
         return SappError(

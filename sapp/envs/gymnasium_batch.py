@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, one_line
 from sapp.core.extras import install_line
 from sapp.data.action_masks import KEY, mask_of, place_in
 from sapp.data.spaces import actions_of, observation_size
@@ -164,7 +164,10 @@ class GymnasiumBatch:
     def picture(self) -> Any:
         """What row 0 looks like now, uint8 [height, width, 3], if the environment can draw itself."""
         one = self._environments[0]
-        drawn = one.render() if one.render_mode == "rgb_array" else None
+        try:
+            drawn = one.render() if one.render_mode == "rgb_array" else None
+        except Exception as error:  # a package that only drawing needs is missing, or whatever the GL library throws
+            raise SappError(f"{self.name}: cannot be drawn on this machine: {one_line(error)}") from None
         if not isinstance(drawn, np.ndarray) or drawn.ndim != 3:
             raise SappError(f"{self.name}: it cannot be drawn; make the environment with render_mode='rgb_array'")
         return drawn

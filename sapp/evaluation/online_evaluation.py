@@ -40,6 +40,12 @@ class Evaluation:
     lengths: np.ndarray
     scores: np.ndarray | None
 
+    def __repr__(self) -> str:
+        spread = f"{self.returns.min():.4g} to {self.returns.max():.4g}" if len(self.returns) else "none"
+        score = "" if self.scores is None else f", score {self.scores.mean():.1f}"
+        mean = self.returns.mean() if len(self.returns) else float("nan")
+        return f"Evaluation(member {self.member}, {len(self.returns)} episodes, return {mean:.4g} ({spread}){score})"
+
     def row(self, step: int, updates: int, member: MemberId) -> dict[str, Any]:
         """As evaluations.csv holds it; standard deviations are over episodes."""
         row: dict[str, Any] = {

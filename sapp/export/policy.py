@@ -184,11 +184,11 @@ def _estimates(run: Run, name: str, step: int | None) -> dict[str, Any] | None:
     file = run.path / "offline.json"
     if not file.is_file():
         return None
-    names = [f"{name} @ {step}" if step is not None else f"{name} @ {run.step}"]
-    if step in (None, run.step):
-        names.append(name)
+    step = run.step if step is None else step
     try:
-        for report in json.loads(file.read_text(encoding="utf-8"))["reports"]:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        names = [f"{name} @ {step}", *([name] if content["step"] == step else [])]
+        for report in content["reports"]:
             for row in report["policies"]:
                 if row["policy"] in names:
                     return {**row, "discount": report["discount"], "data": report["data"], "units": report["units"]}

@@ -229,7 +229,7 @@ def reasons_of(measures: Measures, interval: Interval, limits: Limits | None = N
         reasons.append(
             Reason(
                 Verdict.DOUBTFUL, f"FQE and DualDICE disagree by {measures.disagreement:.1f} standard errors",
-                "more fit steps; if it stays, one of them is wrong and only playing can tell",
+                "fit for more steps; if they still disagree, one of them is wrong, and only playing can tell which",
             )
         )  # fmt: skip
     return reasons
@@ -270,8 +270,8 @@ def _beyond(measures: Measures, relative: float, limits: Limits) -> list[Reason]
         )  # fmt: skip
     measure(
         relative, limits.width,
-        f"the interval is {relative:.1f} times as wide as what the logged episodes' returns differ by",
-        "more episodes, more --bags",
+        f"the interval is {relative:.1f} times as wide as the spread of the logged episodes' returns",
+        "use more episodes, or more --bags",
     )  # fmt: skip
     return found
 
@@ -294,9 +294,9 @@ def explain(diagnosis: Diagnosis) -> list[str]:
     """The diagnosis as sentences for a reader who knows no ratios."""
     share = diagnosis.effective_episodes / max(diagnosis.episodes, 1)
     lines = [
-        f"effective sample: {diagnosis.effective_episodes:.0f} of {diagnosis.episodes} episodes ({share:.0%}), "
+        f"effective sample: {diagnosis.effective_episodes:.0f} of {diagnosis.episodes} episodes ({100 * share:.0f} %), "
         f"{diagnosis.effective_rows:.0f} steps",
-        f"off the data: {diagnosis.off_data:.0%} of the policy's actions (the logs themselves: 1 %)",
+        f"off the data: {100 * diagnosis.off_data:.0f} % of the policy's actions (the logs themselves: 1 %)",
         f"FQE and DualDICE differ by {diagnosis.disagreement:.1f} standard errors",
     ]
     return lines + [f"{reason.verdict}: {reason}" for reason in diagnosis.reasons]

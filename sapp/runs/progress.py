@@ -14,6 +14,9 @@ from sapp.core.errors import printable
 SUMMARY_LINES = 3
 """At most so many members are listed one by one after an evaluation."""
 
+STOPPING = "saving (again: stop now)"
+"""What the bar says from the first Ctrl-C on."""
+
 
 class Progress(Protocol):
     """A view of a run in progress."""
@@ -26,6 +29,9 @@ class Progress(Protocol):
 
     def update(self, step: int, phase: str) -> None:
         """Show that a chunk of steps has ended, at which step and in which phase."""
+
+    def stopping(self) -> None:
+        """Show that a request to stop was heard; called by a signal's handler, so it must not print."""
 
     def say(self, text: str) -> None:
         """Something worth a line happened."""
@@ -47,6 +53,10 @@ class Silent(Progress):
 
     @override
     def update(self, step: int, phase: str) -> None:
+        pass
+
+    @override
+    def stopping(self) -> None:
         pass
 
     @override
@@ -81,6 +91,7 @@ class Terminal:
         self._members = members
         self._task = self._bar.add_task("start", total=total, speed="compiling")
         self._last: tuple[float, int] | None = None
+        self._stopping = False
 
     def __enter__(self) -> Terminal:
         self._bar.start()
@@ -98,7 +109,12 @@ class Terminal:
             rate = (step - self._last[1]) * self._members / max(now - self._last[0], 1e-9)
             self._bar.update(self._task, speed=f"{rate:,.0f} run-steps/s")
         self._last = now, step
-        self._bar.update(self._task, completed=step, description=phase)
+        self._bar.update(self._task, completed=step, description=STOPPING if self._stopping else phase)
+
+    def stopping(self) -> None:
+        """Say so in the bar, which its own thread draws."""
+        self._stopping = True
+        self._bar.update(self._task, description=STOPPING)
 
     def say(self, text: str) -> None:
         """Print a line above the bar."""

@@ -265,7 +265,7 @@ class Run:
         return out
 
     def metrics(self) -> list[dict[str, str]]:
-        """Rows of metrics.csv."""
+        """Rows of metrics.csv, as text; ``pandas.read_csv(run.path / "metrics.csv")`` has them as numbers."""
         return tables.read(self.path / METRICS)
 
     def final_and_best(self) -> list[dict[str, Any]]:
@@ -289,7 +289,7 @@ class Run:
         return found
 
     def evaluations(self) -> list[dict[str, str]]:
-        """Rows of evaluations.csv."""
+        """Rows of evaluations.csv, as text; pandas reads the file as numbers."""
         return tables.read(self.path / EVALUATIONS)
 
     def events(self) -> list[Event]:

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from sapp.core.backend import host_is_free
+from sapp.core.backend import device, host_is_free
 from sapp.core.errors import Interrupted, SappError, TimeLimitReached
 from sapp.core.files import remove_leftovers
 from sapp.core.memory import give_back
@@ -59,7 +59,8 @@ def opened(run: Run, datasets: Sequence[AnyDataset], session: Session) -> Iterat
     for folder in (run.path, run.path / CHECKPOINTS, run.path / DATA):
         remove_leftovers(folder)
     with contextlib.ExitStack() as stack:
-        requested = stack.enter_context(stop_requests(session.deadline))
+        view: Progress = Terminal(total_steps(plan.phases), len(plan.members)) if session.progress else Silent()
+        requested = stack.enter_context(stop_requests(session.deadline, view.stopping))
         step, learners = run.restore()
         populations = populations_of(plan, datasets, session.stream)
         for population in populations:
@@ -74,21 +75,25 @@ def opened(run: Run, datasets: Sequence[AnyDataset], session: Session) -> Iterat
         logger.rewind(step)
         learners = learners or [population.init() for population in populations]
         evaluator = Evaluator(plan)
-        view: Progress = Terminal(total_steps(plan.phases), len(plan.members)) if session.progress else Silent()
         stack.enter_context(view)
         hooks = stack.enter_context(Hooks(session.hooks, run))
         background = stack.enter_context(Background(host_is_free()))
-        _tell(view, plan, evaluator, [] if step else datasets)
+        _tell(view, run, step, evaluator, datasets)
         rewards = [largest_reward(dataset) for dataset in datasets]
         yield Loop(run, populations, step, learners, logger, evaluator, view, requested, background, hooks, rewards)
 
 
-def _tell(view: Progress, plan: Plan, evaluator: Evaluator, fresh: Sequence[AnyDataset]) -> None:
-    """What is worth knowing before it begins."""
+def _tell(view: Progress, run: Run, step: int, evaluator: Evaluator, datasets: Sequence[AnyDataset]) -> None:
+    """What is worth knowing before it begins, or goes on from a step."""
+    plan, count = run.plan, len(run.plan.members)
+    phases = ", ".join(f"{phase.name} {phase.steps:,}" for phase in plan.phases)
+    whole = f"{run.total_steps:,} steps" + (f" ({phases})" if len(plan.phases) > 1 else "")
+    who = str(run.members[0]) if count == 1 else f"{count} members at once"
+    view.say(f"{run.path}: {who}, {whole}, on {device()}" + (f"; continues from step {step:,}" if step else ""))
     if plan.eval_every and evaluator.missing():
         names = ", ".join(problem.name for problem in evaluator.missing())
         view.say(f"No environment is known for {names}: policies are trained but not played.")
-    for dataset in fresh:
+    for dataset in () if step else datasets:
         for line in account(dataset) if isinstance(dataset, Dataset) else ():
             view.say(f"{dataset.name}: {line}")
 

@@ -17,6 +17,7 @@ from sapp.algorithms import config as configuration
 from sapp.algorithms.registry import preset
 from sapp.core.errors import SappError, printable
 from sapp.core.precision import resolved
+from sapp.core.progress_bar import unseen
 from sapp.data import Dataset, load
 from sapp.data.benchmark_names import ENVIRONMENTS, QUALITIES
 from sapp.data.benchmark_names import NAMES as BENCHMARK
@@ -44,7 +45,7 @@ REFERENCED = re.compile(f"({'|'.join(ENVIRONMENTS)})-({'|'.join(QUALITIES)})-v[0
 def planned(
     algorithms: Algorithms, data: DataLike | Sequence[DataLike], *, seeds: int | Sequence[int], steps: int,
     phases: Sequence[Phase] | None, only: Chosen | None, eval_every: int | None, eval_episodes: int, eval_seed: int,
-    eval_max_steps: int | None, log_every: int, checkpoint_every: int | None, keep: int,
+    eval_max_steps: int | None, log_every: int, checkpoint_every: int | None, keep: int, progress: bool,
 ) -> tuple[Plan, list[AnyDataset]]:  # fmt: skip
     """The plan of a new run and its datasets; the arguments are those of ``sapp.train``."""
     whole_numbers(
@@ -59,8 +60,12 @@ def planned(
     which = _seeds(seeds)
     if not named or not sources:
         raise SappError("nothing to train: give at least one algorithm and one dataset")
+    if swapped := [type(source).__name__ for source in sources if isinstance(source, Algorithm)]:
+        raise SappError(f"{swapped[0]} is given as data: the algorithm comes first, as in sapp.train(algorithm, data)")
     _check_known(named, sources)
-    datasets: list[AnyDataset] = [source() if callable(source) else load(source) for source in sources]
+    datasets: list[AnyDataset] = [
+        source() if callable(source) else load(source, progress=None if progress else unseen) for source in sources
+    ]
     if eval_max_steps is not None and not any(isinstance(dataset, FrameDataset) for dataset in datasets):
         raise SappError("eval_max_steps cuts episodes of games, and no dataset is of frames; leave it out")
     members = _members(named, datasets, which, only)
@@ -150,8 +155,12 @@ def a_twentieth(steps: int) -> int:
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
-    numbers = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
-    if not numbers or len(set(numbers)) != len(numbers) or min(numbers) < 0:
+    whole = int | np.integer
+    given: list[Any] = list(range(int(seeds))) if isinstance(seeds, whole) and not isinstance(seeds, bool) else []
+    if isinstance(seeds, Sequence | np.ndarray) and not isinstance(seeds, str):
+        given = list(seeds)
+    numbers = [int(seed) for seed in given if isinstance(seed, whole)]
+    if not numbers or len(set(numbers)) != len(given) or min(numbers) < 0:
         raise SappError(f"seeds {seeds!r}: give a count of at least 1, or distinct whole numbers from 0 up")
     return numbers
 

@@ -19,11 +19,14 @@ class Stop(Enum):
 
 
 @contextlib.contextmanager
-def stop_requests(deadline: float | None = None) -> Iterator[Callable[[], Stop | None]]:
+def stop_requests(
+    deadline: float | None = None, asked_for: Callable[[], None] | None = None
+) -> Iterator[Callable[[], Stop | None]]:
     """Turn the first Ctrl-C or SIGTERM into a request to stop at the next chunk; the second one stops at once.
 
     Args:
         deadline: of ``time.monotonic()``, from which on a stop is requested, too.
+        asked_for: called by the first signal, to show that it was heard; a chunk that compiles can take a minute.
     """
     asked = threading.Event()
 
@@ -40,6 +43,8 @@ def stop_requests(deadline: float | None = None) -> Iterator[Callable[[], Stop |
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
+        if asked_for is not None:
+            asked_for()
 
     previous = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -95,7 +95,7 @@ def train(
     plan, datasets = planned(
         algorithm, data, seeds=seeds, steps=steps, phases=phases, only=only, eval_every=eval_every,
         eval_episodes=eval_episodes, eval_seed=eval_seed, eval_max_steps=eval_max_steps, log_every=log_every,
-        checkpoint_every=checkpoint_every, keep=keep,
+        checkpoint_every=checkpoint_every, keep=keep, progress=progress,
     )  # fmt: skip
     if stream and not any(isinstance(dataset, FrameDataset) for dataset in datasets):
         raise SappError("stream leaves frames on the host, and no dataset is of frames; leave it out")

@@ -129,6 +129,14 @@ class WrappedWeights(StateWeights):
 
     of: eqx.AbstractVar[StateWeights]
 
+    def __post_init__(self) -> None:
+        """Refuse what are no weights; a control by name is written as one: ``CQL(weights="shuffled:dualdice")``."""
+        if not isinstance(self.of, StateWeights):
+            raise SappError(
+                f"{type(self).__name__}: of is {self.of!r}; give state weights such as sapp.DualDICE(), or name the "
+                "control as a whole, as in weights='shuffled:dualdice'"
+            )
+
     @property
     @override
     def learns(self) -> bool:

@@ -252,9 +252,10 @@ def control(of: StateWeights, kind: str | ControlKind) -> Control:
         if kind not in labels:
             raise SappError(f"control {kind!r} is unknown: use one of {', '.join(labels)}")
         kind = ControlKind(labels.index(kind))
+    made = Control(of, kind.value)
     if kind is ControlKind.RANDOM:
         _check_bounded(of)
-    return Control(of, kind.value)
+    return made
 
 
 def _check_bounded(what: StateWeights | Transform) -> None:

@@ -90,6 +90,19 @@ def state_weights(text: str, dataset: str = "") -> StateWeights:
     return _made(name, dataset)
 
 
+def given_weights(given: object) -> StateWeights:
+    """State weights as an algorithm is given them: an object, or a name that ``state_weights`` takes."""
+    from sapp.weights.base import StateWeights
+
+    if isinstance(given, str):
+        return state_weights(given)
+    if isinstance(given, StateWeights):
+        return given
+    if isinstance(given, type) and issubclass(given, StateWeights):
+        raise SappError(f"weights is the class {given.__name__}: give an object, {given.__name__}()")
+    raise SappError(f"weights is {given!r}: give state weights such as sapp.DualDICE(), or a name such as 'dualdice'")
+
+
 def names() -> list[str]:
     """Names of weights as they are typed: "constant:NUMBER" for the one that takes a number."""
     return ["constant:NUMBER" if name == "constant" else name for name in WEIGHTS]

@@ -35,11 +35,12 @@ def test_it_prints_both_answers_an_estimate_and_what_it_wrote(shown: tuple[Shown
     found, text = shown
     for part in ("Solved exactly", "Learned by networks", "shuffled", "coverage:", "uneven", "even", "minus CQL"):
         assert part in text
-    last = text.strip().splitlines()[-4:]
+    last = text.strip().splitlines()[-5:]
     assert last[0].startswith("From the logs alone (sapp evaluate --offline): SA-CQL/uneven-0/0: ")
     assert last[1].startswith(f"Exported: {found.path / 'policy.onnx'}")
     assert last[2] == f"Figure: {found.path / 'demo.png'}"
     assert last[3].startswith(f"Run: {found.path / 'run'}  (")
+    assert last[4].startswith("Next, with logs of your own: sapp data check")
     assert (found.path / "demo.png").read_bytes().startswith(PNG)
     assert (found.path / "policy.md").read_text(encoding="utf-8").startswith("# SA-CQL/")
 

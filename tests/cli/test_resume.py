@@ -24,7 +24,7 @@ def test_resume_of_a_finished_run_changes_no_result(trained, tmp_path, capsys):
     before = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     assert main(["resume", str(folder)]) == 0
     printed = capsys.readouterr()
-    assert f"Run: {folder}" in printed.out
+    assert f"Run: {folder}\nNext: sapp evaluate {folder} " in printed.out
     assert printed.err == f"{folder}: finished, all 20 steps were trained; nothing is left to do\n"
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 

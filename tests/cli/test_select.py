@@ -39,6 +39,16 @@ def test_six_episodes_and_forty_steps_are_no_estimate(
     (trained / "offline.json").unlink()
 
 
+def test_an_estimate_of_sampled_actions_is_not_kept_for_a_card(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exported policy plays the mode."""
+    monkeypatch.setattr("sapp.cli.select._estimate", lambda *_: [])
+    main(["evaluate", str(trained), "--offline", "--act", "sample", "--json"])
+    assert not (trained / "offline.json").exists()
+    main(["evaluate", str(trained), "--offline", "--json"])
+    assert json.loads((trained / "offline.json").read_text()) == {"step": Run(trained).step, "reports": []}
+    (trained / "offline.json").unlink()
+
+
 def test_select_ranks_checkpoints(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["select", str(trained), *QUICK, "--json"])
     content = json.loads(capsys.readouterr().out)

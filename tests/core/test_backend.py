@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import jax
 import pytest
 
-from sapp.core.backend import on_cuda
+from sapp.core.backend import device, on_cuda
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,8 @@ from sapp.core.backend import on_cuda
     ],
 )
 def test_only_nvidia_is_cuda(monkeypatch: pytest.MonkeyPatch, backend: str, version: str, expected: bool) -> None:
-    device = SimpleNamespace(client=SimpleNamespace(platform_version=version))
+    one = SimpleNamespace(client=SimpleNamespace(platform_version=version), device_kind="Kind 7")
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    monkeypatch.setattr(jax, "devices", lambda: [device])
+    monkeypatch.setattr(jax, "devices", lambda: [one])
     assert on_cuda() is expected
+    assert device() == ("CPU" if backend == "cpu" else "Kind 7")

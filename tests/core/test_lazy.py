@@ -16,5 +16,6 @@ def test_a_name_brings_its_module_and_no_other(monkeypatch: pytest.MonkeyPatch) 
     assert "colorsys" not in sys.modules
     assert get("rgb_to_hsv")(0.0, 0.0, 0.0) == (0.0, 0.0, 0.0)
     assert names() == ["dumps", "loads", "rgb_to_hsv"]
+    assert attach("importlib", {}, ["resources"])[0]("resources").__name__ == "importlib.resources"
     with pytest.raises(AttributeError, match="module 'package' has no attribute 'nothing'"):
         get("nothing")

@@ -192,3 +192,17 @@ def test_robotics_without_its_package_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(SappError, match=r"gymnasium_robotics, .*pip install 'sapp-rl\[minari\]'"):
         make("AdroitHandNoSuch-v1")
+
+
+def test_an_environment_that_cannot_be_drawn_here_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some environments of Gymnasium need a package for it that they do without otherwise."""
+    from gymnasium.envs.classic_control import CartPoleEnv
+
+    def render(self: Any) -> None:
+        raise gymnasium.error.DependencyNotInstalled('pygame is not installed, run `pip install "pygame"`')
+
+    monkeypatch.setattr(CartPoleEnv, "render", render)
+    env: Any = make("CartPole-v1", pictures=True)
+    env.reset(1, 0)
+    with pytest.raises(SappError, match=r"^CartPole-v1: cannot be drawn on this machine: pygame is not installed, run"):
+        env.picture()

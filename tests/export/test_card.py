@@ -19,7 +19,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 def test_a_run_is_exported_with_its_card(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "policy.onnx"
     assert main(["export", str(trained), str(file)]) == 0
-    assert "agrees with our policy" in capsys.readouterr().out
+    assert "agrees with the trained policy" in capsys.readouterr().out
     card = json.loads(file.with_suffix(".json").read_text())
     run = Run(trained)
     assert card["data"]["fingerprint"] == run.plan.problems[0].fingerprint
@@ -42,9 +42,12 @@ def test_an_estimate_is_quoted_for_the_checkpoint_it_is_of(trained: Path, tmp_pa
     run = Run(Path(shutil.copytree(trained, tmp_path / "run")))
     rows = [{"policy": "cql/point/0", "value": 1.0}, {"policy": f"cql/point/0 @ {run.step - 5}", "value": 2.0}]
     report = {"discount": 0.9, "data": "point", "units": "reward", "policies": rows}
-    (run.path / "offline.json").write_text(json.dumps({"reports": [report]}))
+    (run.path / "offline.json").write_text(json.dumps({"step": run.step, "reports": [report]}))
     for step, value in ((None, 1.0), (run.step, 1.0), (run.step - 5, 2.0)):
         found = _estimates(run, "cql/point/0", step)
         assert found is not None
         assert found["value"] == value
     assert _estimates(run, "cql/point/0", run.step - 1) is None
+    # the run has gone on since
+    (run.path / "offline.json").write_text(json.dumps({"step": run.step - 5, "reports": [report]}))
+    assert _estimates(run, "cql/point/0", None) is None

@@ -148,7 +148,7 @@ def test_nothing_speaks_against_a_good_estimate() -> None:
         ({}, Interval(1.1, 0.9, 1.3), "doubtful", "1.1 per step, is impossible", "more fit steps"),
         ({}, Interval(1.3, 1.2, 1.4), "refused", "1.3 per step, is impossible", "more logs of such policies"),
         ({"unhealthy": "it diverged"}, INSIDE, "doubtful", "cannot check FQE (it diverged)", "FQE stands alone"),
-        ({"disagreement": 5.0, "difference": 0.3}, INSIDE, "doubtful", "disagree by 5.0", "only playing can tell"),
+        ({"disagreement": 5.0, "difference": 0.3}, INSIDE, "doubtful", "disagree by 5.0", "only playing can"),
     ],
 )
 def test_each_reason_has_its_own_severity_and_a_remedy(
@@ -171,7 +171,7 @@ def test_only_what_refuses_is_called_refused() -> None:
     assert verdict_of(reasons) is Verdict.REFUSED
     diagnosis = Diagnosis(50.0, 12.0, 29, 1.0, 0.7, 1.0, 0.1, 0.0, 50.0, True, "fqe", verdict_of(reasons), reasons)
     lines = explain(diagnosis)
-    assert lines[0] == "effective sample: 12 of 29 episodes (41%), 50 steps"
+    assert lines[0] == "effective sample: 12 of 29 episodes (41 %), 50 steps"
     assert [line.split(":")[0] for line in lines[-2:]] == ["doubtful", "refused"]
     assert lines[-2].endswith(": log at least 30")
     assert str(Reason(Verdict.DOUBTFUL, "a", "b")) == "a: b"

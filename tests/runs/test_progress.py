@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sapp.runs.progress import Silent, Terminal
+from sapp.runs.progress import STOPPING, Silent, Terminal
 
 
 def row(seed: int, value: float, **more: float) -> dict:
@@ -24,9 +24,17 @@ def test_few_members_are_listed_and_many_are_gathered(capfd: pytest.CaptureFixtu
     assert "[bold]as it is[/]" in said
 
 
+def test_a_request_to_stop_shows_in_the_bar(capfd: pytest.CaptureFixture[str]) -> None:
+    with Terminal(total=100, members=4) as view:
+        view.stopping()
+        view.update(10, "train")
+    assert STOPPING in capfd.readouterr().err
+
+
 def test_silence(capfd: pytest.CaptureFixture[str]) -> None:
     with Silent() as view:
         view.update(1, "train")
+        view.stopping()
         view.say("nothing")
         view.evaluated(1, [row(0, 1.0)])
     assert capfd.readouterr() == ("", "")

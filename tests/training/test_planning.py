@@ -22,7 +22,7 @@ def test_without_a_word_a_twentieth_of_the_steps_lies_between_evaluations() -> N
 def plan(algorithms: Any, data: Any, **more: Any) -> Plan:
     options = {
         "seeds": 1, "steps": 100, "phases": None, "only": None, "eval_every": 0, "eval_episodes": 1, "eval_seed": 0,
-        "eval_max_steps": None, "log_every": 10, "checkpoint_every": None, "keep": 2,
+        "eval_max_steps": None, "log_every": 10, "checkpoint_every": None, "keep": 2, "progress": False,
     } | more  # fmt: skip
     return planned(algorithms, data, **options)[0]
 

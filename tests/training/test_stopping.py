@@ -23,6 +23,16 @@ def test_the_first_signal_asks_and_the_second_stops_at_once(number: int) -> None
     assert signal.getsignal(number) is before
 
 
+def test_the_first_signal_is_answered_at_once() -> None:
+    heard: list[str] = []
+    with stop_requests(asked_for=lambda: heard.append("stopping")):
+        signal.raise_signal(signal.SIGINT)
+        assert heard == ["stopping"]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert heard == ["stopping"]
+
+
 def test_a_deadline_asks_and_a_signal_comes_first() -> None:
     with stop_requests(time.monotonic() + 3600) as requested:
         assert requested() is None

@@ -25,6 +25,8 @@ from sapp.collect.benchmark.shipped import available, shipped
 from sapp.core.errors import SappError
 from sapp.core.files import remove_leftovers, write_text
 from sapp.core.locks import locked
+from sapp.core.progress_bar import Report as Progress
+from sapp.core.progress_bar import reported
 from sapp.core.statistics import standard_error
 from sapp.data.benchmark_names import NAMES, Name, parse
 from sapp.data.dataset import Dataset
@@ -36,8 +38,6 @@ from sapp.envs.base import BatchEnvironment, check_seed
 from sapp.envs.collect import collect
 from sapp.envs.policies import TanhGaussianPolicy, load_policy
 
-Progress = Callable[[int, int], None]
-"""Called with transitions done and transitions in all."""
 BLOCK = 100_000
 """Transitions recorded at a time: what an interruption can cost. Part of what determines the bits."""
 ORDER = "order.json"
@@ -201,12 +201,16 @@ def make(
 def load(name: str, *, root: Path | None = None, progress: Progress | None = None) -> Dataset:
     """One of the eighteen as a dataset: as it was made, or made now in D4RL's size with seed 0.
 
-    One that an earlier sapp made by another recipe is refused: under one name there is one distribution of data.
+    Without ``progress``, stderr shows how far it is. One that an earlier sapp made by another recipe is refused: under
+    one name there is one distribution of data.
     """
     which = parse(name)
     there = minari_files.read_metadata(which.minari, root)
     if there is None:
-        make(name, root=root, progress=progress)
+        place = minari_files.folder_of(which.minari, root or minari_folder())
+        what = f"making {which.text}: {which.transitions:,} transitions, once; then it is read from {place}"
+        with reported(progress, what) as report:
+            make(name, root=root, progress=report)
     elif is_outdated(there):
         size = there[minari_files.OURS]["transitions"]
         again = "" if size == which.transitions else f" --transitions {size:_}"

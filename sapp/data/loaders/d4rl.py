@@ -15,6 +15,7 @@ import numpy as np
 
 from sapp.core.errors import SappError, did_you_mean, one_line
 from sapp.core.files import in_home, write_aside
+from sapp.core.progress_bar import reported
 from sapp.data.columns import Given, given_columns
 from sapp.data.d4rl_families import d4rl_family
 from sapp.data.dataset import Dataset
@@ -107,7 +108,7 @@ def load_d4rl(
     Args:
         identity: such as "hopper-medium-v2".
         mirror: address of a folder to download from instead of the published one; the same bytes are expected.
-        progress: called with bytes done and bytes in all while downloading.
+        progress: called with bytes done and bytes in all while downloading; without it, stderr shows them.
         options: see ``Options``.
     """
     published = PUBLISHED.get(identity)
@@ -123,9 +124,10 @@ def load_d4rl(
         return load_hdf5(path, **options)
     path = folder / published.file
     if not path.exists():
-        download(
-            f"{(mirror or ADDRESS).rstrip('/')}/{published.file}", path, published.size, published.sha256, progress
-        )
+        address = f"{(mirror or ADDRESS).rstrip('/')}/{published.file}"
+        what = f"downloading {identity}: {published.size / 1e6:,.0f} MB, once, into {folder}"
+        with reported(progress, what) as report:
+            download(address, path, published.size, published.sha256, report)
     dataset = load_hdf5(path, **options)
     if dataset.provenance["sha256"] != published.sha256:
         raise SappError(

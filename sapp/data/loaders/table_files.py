@@ -182,11 +182,12 @@ def _read_parquet(path: Path) -> Any:
     def read() -> Any:
         import pyarrow.parquet
 
-        # The file itself, not its path: a path would let folder names such as "seed=3" become columns unasked.
-        with path.open("rb") as file:
-            check_parquet(path, pyarrow.parquet.read_metadata(file))
-            file.seek(0)
-            return pyarrow.parquet.read_table(file)
+        # The file itself, not its path: a path would let folder names such as "seed=3" become columns unasked. Arrow's
+        # own file, not Python's: its threads read that one under the interpreter's lock, and may then keep the process
+        # from ending, or abort it (apache/arrow#50482).
+        with pa.OSFile(str(path), "rb") as file, pyarrow.parquet.ParquetFile(file) as table:
+            check_parquet(path, table.metadata)
+            return table.read()
 
     return readable(path, "parquet", read, (pa.ArrowException, OSError, ValueError))
 

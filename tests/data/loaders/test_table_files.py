@@ -211,3 +211,13 @@ def test_a_file_may_hold_several_episodes(tmp_path: Path) -> None:
     assert isinstance(data, Dataset)
     assert data.episode_lengths.tolist() == [3, 3, 6, 2, 3]
     assert data.terminal[data.episode_ends].tolist() == [True, True, True, True, False]
+
+
+def test_parquet_is_read_by_arrows_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through a file of Python's, Arrow's threads may abort or hang the process when it ends."""
+    given: list[Any] = []
+    real = pa.parquet.ParquetFile
+    monkeypatch.setattr(pa.parquet, "ParquetFile", lambda source: given.append(source) or real(source))
+    pa.parquet.write_table(pa.table(ROWS), tmp_path / "one.parquet")
+    assert load(tmp_path / "one.parquet").size == 12
+    assert [type(source) for source in given] == [pa.OSFile]
