@@ -44,6 +44,11 @@ def test_a_device_that_is_not_there(forked: Forked, place: Path, command: list[s
     assert "restore it" not in line
 
 
+def test_a_setting_of_jax_that_sapp_cannot_work_with(forked: Forked, place: Path) -> None:
+    strict = "import jax\njax.config.update('jax_numpy_dtype_promotion', 'strict')"
+    assert "DTYPE_PROMOTION=strict: sapp needs" in refused(forked, place, TRAIN, before=strict)
+
+
 @pytest.mark.parametrize("command", ["data list", "train bc hopper-medium-v2", "data show ~/x.npz"])
 def test_an_account_without_a_home_folder(forked: Forked, place: Path, command: str) -> None:
     nobody = "import os, pwd\nos.environ.pop('HOME', None)\npwd.getpwuid = lambda _: {}['nobody']"
