@@ -91,10 +91,11 @@ def evaluate(
         max_episode_steps=max_episode_steps,
     )  # fmt: skip
     rows = [_measured(str(run.members[one.member]), one) for one in found]
+    step = found[0].step  # the run may be training, and have a newer checkpoint by now
     if json:
-        print_json({"run": str(path), "step": run.step, "seed": seed, "members": rows})
+        print_json({"run": str(path), "step": step, "seed": seed, "members": rows})
     else:
-        print_table(_score_table(f"{path}, step {run.step:,}", rows))
+        print_table(_score_table(f"{path}, step {step:,}", rows))
 
 
 def print_last_evaluation(run: Run) -> None:

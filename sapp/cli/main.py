@@ -130,6 +130,8 @@ def _condition(error: BaseException) -> str | None:
         return backend
     if isinstance(error, ValueError) and (flag := re.search(r'"(.*)" for JAX flag (\w+)', str(error))):
         return f"{flag[2].upper()}={flag[1]}: JAX has no such setting; unset it, or correct it"
+    if type(error).__name__ == "TypePromotionError":
+        return "JAX_NUMPY_DTYPE_PROMOTION=strict: sapp needs JAX's standard promotion of types; unset it"
     exhausted = type(error).__name__ in ("XlaRuntimeError", "JaxRuntimeError") and "RESOURCE_EXHAUSTED" in str(error)
     if isinstance(error, MemoryError) or exhausted:
         return "out of memory; train fewer members at once (--seeds), or use a smaller --batch-size"

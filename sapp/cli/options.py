@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,6 +61,8 @@ LARGEST = 2**31 - 1
 def whole_number(option: str, text: str) -> int:
     """A number as people write it, 100_000 or 100,000 or 1e5."""
     try:
+        if "," in text and not re.fullmatch(r"\s*[0-9]{1,3}(,[0-9]{3})+\s*", text):  # 1,2 are two numbers, not twelve
+            raise ValueError
         value = float(text.replace("_", "").replace(",", ""))
         if value != int(value) or value < 1:
             raise ValueError
@@ -120,7 +123,7 @@ def refuse_given(context: typer.Context, names: Iterable[str], why: str) -> None
     """Refuse options that were given although they say nothing about what is done."""
     for parameter in context.command.params:
         source = context.get_parameter_source(parameter.name or "")
-        if parameter.name in names and source is not None and source.name == "COMMANDLINE":
+        if parameter.name in names and source is not None and source.name in ("COMMANDLINE", "DEFAULT_MAP"):
             raise SappError(f"{max(parameter.opts, key=len)} {why}; leave it out")
 
 

@@ -48,11 +48,12 @@ def evaluate_offline(
     steps: int, bags: int, hidden: str, act: str, checkpoints: str, seed: int, json: bool,
 ) -> int:  # fmt: skip
     """``sapp.ope.offline.evaluate_offline(...)`` on a run's members, or on a policy file."""
-    reports = _estimate([path], data, columns, members, discount, steps, bags, hidden, act, checkpoints, seed)
+    judged = _estimate([path], data, columns, members, discount, steps, bags, hidden, act, checkpoints, seed)
+    reports, contents = [report for report, _ in judged], [_content(*each) for each in judged]
     if path.is_dir() and act == "mode":  # what is exported plays the mode, and its card quotes this
-        _remember(path, reports)
+        _remember(path, contents)
     if json:
-        print_json({"path": str(path), "act": act, "reports": [report.to_json() for report in reports]})
+        print_json({"path": str(path), "act": act, "reports": contents})
     else:
         for report in reports:
             _print_report(report, act)
@@ -79,7 +80,8 @@ def select(
 
     if by not in ("value", "low"):
         raise SappError(f"--by {by!r}: use value or low")
-    reports = _estimate(paths, data, columns, None, discount, steps, bags, hidden, act, checkpoints, seed)
+    judged = _estimate(paths, data, columns, None, discount, steps, bags, hidden, act, checkpoints, seed)
+    reports = [report for report, _ in judged]
     if len(reports) > 1:
         names = ", ".join(report.data for report in reports)
         raise SappError(f"the runs were trained on different logs ({names}); give one with --data")
@@ -95,7 +97,8 @@ def select(
 def _estimate(
     paths: list[Path], data: str | None, columns: list[str] | None, members: list[str] | None, discount: float | None,
     steps: int, bags: int, hidden: str, act: str, checkpoints: str, seed: int,
-) -> list[Offline]:  # fmt: skip
+) -> list[tuple[Offline, list[int | None]]]:  # fmt: skip
+    """Reports, each with the steps of its policies' checkpoints."""
     if act not in ("mode", "sample"):
         raise SappError(f"--act {act!r}: use mode or sample")
     if checkpoints not in ("last", "all"):
@@ -122,7 +125,7 @@ def _estimate(
     for group in groups:
         settings = Settings(discount=group.discount, steps=steps, bags=bags, hidden=sizes, seed=seed)
         with _Bar(f"{len(group.policies)} policies on {group.data.name}") as bar:
-            reports.append(judge(group.policies, group.data, settings, progress=bar))
+            reports.append((judge(group.policies, group.data, settings, progress=bar), group.steps))
     return reports
 
 
@@ -156,15 +159,20 @@ class _Bar:
             self._bar.update(self._task, completed=done, total=total, description=f"{self._text}: {doing}")
 
 
-def _remember(path: Path, reports: list[Offline]) -> None:
+def _content(report: Offline, steps: list[int | None]) -> dict[str, Any]:
+    """A report as plain data that says which checkpoint each policy is of."""
+    content = report.to_json()
+    rows = [{"policy": row["policy"], "step": step} | row for row, step in zip(content["policies"], steps, strict=True)]
+    return {**content, "policies": rows}
+
+
+def _remember(path: Path, reports: list[dict[str, Any]]) -> None:
     """Keep the estimates in the run folder, for the policy's card."""
     import json
 
     from sapp.core.files import write_text
-    from sapp.runs.run import Run
 
-    content = {"step": Run(path).step, "reports": [report.to_json() for report in reports]}
-    write_text(path / "offline.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    write_text(path / "offline.json", json.dumps({"reports": reports}, indent=1, ensure_ascii=False) + "\n")
 
 
 def _print_report(report: Offline, act: str) -> None:

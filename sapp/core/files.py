@@ -8,16 +8,18 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from sapp.core.errors import SappError
+from sapp.core.errors import SappError, printable
 
 _SUFFIX = ".tmp"
 _LEFTOVERS = (f".*{_SUFFIX}", ".tmp??????")
 """Names of half-written files and folders: ours, and those that safetensors writes aside of its own accord."""
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _TRIES = 5
+_LONGEST = 200
+"""Bytes of a name that its temporary name takes over: file systems allow 255 in all."""
 HEAD = 4096
 """How much of a file's beginning, and of its end, says what it is."""
 
@@ -75,8 +77,14 @@ def _linked(temporary: Path, path: Path) -> bool:
 def write_text(path: Path, text: str) -> None:
     """Write a text file aside and rename it."""
 
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        what = printable(text[max(0, error.start - 20) : error.end + 20])
+        raise SappError(f"{path}: cannot hold '{what}', a name that is no text of UTF-8; rename it") from None
+
     def write(temporary: Path) -> None:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(content)
 
     write_aside(path, write)
 
@@ -120,6 +128,12 @@ def check_replaceable(
     if not is_ours(content):
         cure = "name another file, or add --force to replace it" if forcible else "name another file, or delete it"
         raise SappError(f"{path}: is there already and is not {what}; {cure}")
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Names for files in one folder: those that are equal, also where capitals do not count, get their numbers."""
+    folded = [name.casefold() for name in names]
+    return [name if folded.count(name.casefold()) == 1 else f"{name}-{i}" for i, name in enumerate(names)]
 
 
 def in_home(text: str | Path) -> Path:
@@ -183,7 +197,7 @@ def _make_folder(name: Path) -> int:
 def _new(path: Path, make: Callable[[Path], int]) -> tuple[int, Path]:
     """Something new beside ``path``, locked; another process may delete it before it is, and then it is made again."""
     for attempt in itertools.count():
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_SUFFIX}")
+        temporary = path.with_name(f"{_aside(path)}{secrets.token_hex(8)}{_SUFFIX}")
         descriptor = make(temporary)
         held = descriptor >= 0 and _lock(descriptor)
         if os.path.lexists(temporary) and (held or descriptor < 0 or attempt >= _TRIES):  # some disks have no locks
@@ -194,9 +208,14 @@ def _new(path: Path, make: Callable[[Path], int]) -> tuple[int, Path]:
     raise AssertionError("counting has no end")
 
 
+def _aside(path: Path) -> str:
+    """What the temporary names of a file begin with."""
+    return f".{os.fsdecode(os.fsencode(path.name)[:_LONGEST])}."
+
+
 def _remove_own_leftovers(path: Path) -> None:
     """Delete temporary files and folders of ``path`` whose process is gone."""
-    pattern = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{16}" + re.escape(_SUFFIX))
+    pattern = re.compile(re.escape(_aside(path)) + "[0-9a-f]{16}" + re.escape(_SUFFIX))
     with contextlib.suppress(OSError), os.scandir(path.parent) as found:
         for name in [each.name for each in found if each.name.endswith(_SUFFIX)]:
             if not pattern.fullmatch(name):
@@ -231,4 +250,8 @@ def _cure(error: OSError) -> str:
 
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "make the folder writable or choose another"
-    return "free some space or choose another folder"
+    others = {
+        errno.ENAMETOOLONG: "choose a shorter name", errno.EMFILE: "raise the limit of open files (ulimit -n)",
+        errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
+    }  # fmt: skip
+    return others.get(error.errno or 0, "free some space or choose another folder")

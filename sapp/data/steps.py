@@ -109,6 +109,11 @@ class Steps:
             if not 1 <= limit < 2**31:
                 raise SappError(f"{self.where}: max_episode_steps is {limit}; it must be 1 to 2,147,483,647")
             over = (step_numbers(terminal | timeout) + 1) % limit == 0
+            if self.episode is not None and len(early := np.flatnonzero(over & ~terminal & ~timeout)):
+                raise SappError(
+                    f"{self.where}: episode {self.episode[early[0]]} goes on after its step {limit} at row {early[0]}, "
+                    f"and max_episode_steps is {limit}; give the right limit, or leave the episode column out"
+                )
             if old_done:
                 terminal = self._timed_out(terminal, over, f"it is step {limit}, the limit")
             timeout = timeout | over

@@ -33,12 +33,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Returns and lengths of one member's episodes; the score is D4RL's normalised one, where the task has one."""
+    """Returns and lengths of one member's episodes; the score is D4RL's normalised one, where the task has one.
+
+    ``step`` is that of the checkpoint that was played, where it was one.
+    """
 
     member: int
     returns: np.ndarray
     lengths: np.ndarray
     scores: np.ndarray | None
+    step: int | None = None
 
     def __repr__(self) -> str:
         spread = f"{self.returns.min():.4g} to {self.returns.max():.4g}" if len(self.returns) else "none"
@@ -280,7 +284,7 @@ def play(
             f"{run.path}: no environment is known for {missing[0]}; give one: --environment ID, or in Python "
             "run.evaluate(env)"
         )
-    _, learners = run.restore()
+    step, learners = run.restore()
     if not learners:
         raise SappError(f"{run.path}: no checkpoint yet; train or resume the run first")
     limit = max_episode_steps or plan.eval_max_steps
@@ -289,7 +293,7 @@ def play(
     for number in sorted(used):
         evaluator.say_units(problems[number])
     policies = [group.policies(learner) for group, learner in zip(run.groups, learners, strict=True)]
-    return evaluator.evaluate(policies, episodes, seed, chosen)
+    return [replace(each, step=step) for each in evaluator.evaluate(policies, episodes, seed, chosen)]
 
 
 def _given(

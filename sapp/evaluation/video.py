@@ -19,7 +19,7 @@ import numpy as np
 
 from sapp.core.errors import SappError
 from sapp.core.extras import require
-from sapp.core.files import write_aside
+from sapp.core.files import distinct, write_aside
 from sapp.data.environment_names import typed_environment
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ def record(
     chosen = [run.member_index(member) for member in (range(len(run.members)) if members is None else members)]
     if isinstance(environment, str):
         environment = typed_environment(environment)
+    names = distinct([re.sub(r"[^A-Za-z0-9.+=-]+", "_", str(member)) for member in run.members])
     written = []
     for index in chosen:
         problem = run.plan.problems[run.plan.members[index].dataset]
@@ -73,7 +74,7 @@ def record(
             pictures = episode(env, partial(run.predict, member=index), draw, seed)
         if (run.path / FOLDER).is_symlink():
             raise SappError(f"{run.path / FOLDER}: is a link, and a run is written through none; remove it")
-        path = run.path / FOLDER / f"{re.sub(r'[^A-Za-z0-9.+=-]+', '_', str(run.members[index]))}.gif"
+        path = run.path / FOLDER / f"{names[index]}.gif"
         save(pictures, path)
         written.append(path)
     return written

@@ -149,7 +149,6 @@ def _random_inputs(problem: Problem, samples: int) -> np.ndarray:
 
 def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, Problem, dict[str, Any]]:
     from sapp.algorithms.config import describe
-    from sapp.ope.run_policies import run_actors
 
     if member is None:
         if len(run.members) > 1:
@@ -161,13 +160,13 @@ def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, 
         if text.isdigit():
             member, step = name, int(text)
     index = run.member_index(member)
-    actor = run_actors(run, step)[index]
+    step, actors = run.actors_at(step)
     chosen = run.plan.members[index]
     problem = run.plan.problems[chosen.dataset]
     facts = {
         "policy": str(run.members[index]),
         "run": run.path.name,
-        "step": step if step is not None else run.step,
+        "step": step,
         "steps_in_all": run.total_steps,
         "algorithm": describe(chosen.algorithm),
         "seed": chosen.seed,
@@ -176,21 +175,18 @@ def _of_run(run: Run, member: int | str | None, step: int | None) -> tuple[Any, 
         "offline": _estimates(run, str(run.members[index]), step),
         "online": _played(run, run.members[index]),
     }
-    return actor, problem, facts
+    return actors[index], problem, facts
 
 
-def _estimates(run: Run, name: str, step: int | None) -> dict[str, Any] | None:
+def _estimates(run: Run, name: str, step: int) -> dict[str, Any] | None:
     """The estimate that ``sapp evaluate --offline`` left in the run folder, if it was of this checkpoint."""
     file = run.path / "offline.json"
     if not file.is_file():
         return None
-    step = run.step if step is None else step
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        names = [f"{name} @ {step}", *([name] if content["step"] == step else [])]
-        for report in content["reports"]:
+        for report in json.loads(file.read_text(encoding="utf-8"))["reports"]:
             for row in report["policies"]:
-                if row["policy"] in names:
+                if row["step"] == step and row["policy"] in (name, f"{name} @ {step}"):
                     return {**row, "discount": report["discount"], "data": report["data"], "units": report["units"]}
     except (ValueError, KeyError, TypeError):
         raise SappError(f"{file}: damaged; run 'sapp evaluate {run.path} --offline' again or remove it") from None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from sapp.core.files import distinct
 from sapp.runs.folders import BEST, CONFIG
 from sapp.runs.hooks import Hook, Moment, better, check_played, member_of
 from sapp.runs.plan import Plan
@@ -40,9 +41,7 @@ def best_folder(run: Run, index: int) -> Path:
     """Where the best state of a member is kept."""
     if len(run.members) == 1:
         return run.path / BEST
-    names = [re.sub(r"[^\w.+=-]+", "-", str(member)) for member in run.members]
-    own = names[index] if names.count(names[index]) == 1 else f"{names[index]}-{index}"
-    return run.path / BEST / own
+    return run.path / BEST / distinct([re.sub(r"[^\w.+=-]+", "-", str(member)) for member in run.members])[index]
 
 
 def _held(folder: Path) -> tuple[int, float] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,16 +33,12 @@ ACTION_RATIO = 1.5
 
 @dataclass(frozen=True)
 class Candidates:
-    """Policies that can be judged on the same logs, and the discount they were trained for."""
+    """Policies that can be judged on the same logs, each with its checkpoint's step, and the discount of all."""
 
     policies: list[TargetPolicy]
+    steps: list[int | None]
     data: Dataset
     discount: float
-
-
-def run_actors(run: Run, step: int | None = None) -> list[Any]:
-    """The policies of a checkpoint (default: the newest), one per member."""
-    return list(run.actors) if step is None else run.actors_at(step)[1]
 
 
 def kept_actors(run: Run, say: Callable[[str], None] = print) -> list[tuple[int, list[Any]]]:
@@ -87,13 +84,14 @@ def gather(
         discount: instead of the one that the runs were trained with.
         say: where to report checkpoints that are left out.
     """
-    groups: dict[str, tuple[Dataset, list[TargetPolicy], set[float]]] = {}
+    groups: dict[str, tuple[Candidates, set[float]]] = {}
 
-    def add(policy: TargetPolicy, where: Dataset, gamma: float | None) -> None:
-        group = groups.setdefault(where.fingerprint, (where, [], set()))
-        group[1].append(policy)
+    def add(policy: TargetPolicy, where: Dataset, step: int | None, gamma: float | None) -> None:
+        group, gammas = groups.setdefault(where.fingerprint, (Candidates([], [], where, math.nan), set()))
+        group.policies.append(policy)
+        group.steps.append(step)
         if gamma is not None:
-            group[2].add(gamma)
+            gammas.add(gamma)
 
     loaded: dict[str, Dataset] = {}
     told: list[str] = []
@@ -102,7 +100,7 @@ def gather(
         if path.is_file():
             if data is None:
                 raise SappError(f"{path}: a policy file does not say which logs to judge it on; give --data")
-            add(_from_file(path, data, act), data, None)
+            add(_from_file(path, data, act), data, None, None)
             continue
         run = Run(path)
         chosen = range(len(run.members)) if members is None else sorted(run.member_index(name) for name in members)
@@ -124,14 +122,14 @@ def gather(
                 policy = from_actor(name, actors[index], problem.discrete, act)
                 if data is not None and data.fingerprint != problem.fingerprint:
                     policy = from_units(policy, problem, where)
-                add(policy, where, float(member.algorithm.discount))
+                add(policy, where, step, float(member.algorithm.discount))
     out = []
-    for where, policies, gammas in groups.values():
+    for group, gammas in groups.values():
         gamma = discount if discount is not None else (gammas.pop() if len(gammas) == 1 else None)
         if gamma is None:
             known = ", ".join(f"{each:g}" for each in sorted(gammas)) or "none"
             raise SappError(f"the policies were trained with different discounts ({known}); give one with --discount")
-        out.append(Candidates(policies, where, gamma))
+        out.append(replace(group, discount=gamma))
     return out
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sapp.core.errors import SappError
-from sapp.core.files import check_replaceable, write_text
+from sapp.core.files import check_replaceable, distinct, write_text
 from sapp.report.content import Content, content
 from sapp.report.figures import draw
 from sapp.report.page import page
@@ -61,6 +61,6 @@ def export(each: Content, folder: Path) -> list[Path]:
     charts = [(f"curve-{slug(name)}", chart) for name, chart in each.curves]
     charts += [(f"ratio-{slug(chart.title)}", chart) for _, chart in each.diagnostics]
     charts += [("profile", each.profile)] if each.profile is not None else []
-    for name, chart in charts:
+    for name, (_, chart) in zip(distinct([name for name, _ in charts]), charts, strict=True):
         written += draw(chart, folder / name)
     return written

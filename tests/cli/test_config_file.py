@@ -81,6 +81,7 @@ def test_what_is_typed_goes_before_the_file() -> None:
         (["evaluate"], 'run = "x"\nepisodes = "many"', "Invalid value for '--episodes'"),
         (["resume"], 'run = "x"\nmap = "a"\ncolumns = "b"', "'columns' is given twice; keep one"),
         (["select"], "run = [", "not TOML"),
+        (["evaluate"], 'run = "x"\nbags = 3', "--bags is for estimates from logs"),
         (["algorithms"], "config = 1", "'config' is unknown"),
     ],
 )

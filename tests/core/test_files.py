@@ -13,7 +13,7 @@ import pytest
 
 from sapp.core import files
 from sapp.core.errors import SappError, printable
-from sapp.core.files import check_replaceable, remove_leftovers, write_aside, write_text
+from sapp.core.files import check_replaceable, distinct, remove_leftovers, write_aside, write_text
 
 
 def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
@@ -41,6 +41,35 @@ def test_temporary_names_differ_and_are_new_files(tmp_path: Path) -> None:
         write_aside(tmp_path / "a", write)
     assert len(set(seen)) == 2
     assert all(str(os.getpid()) not in name.split(".")[2:3] for name in seen)
+
+
+def test_a_name_as_long_as_names_can_be_is_written_and_its_leftovers_go(tmp_path: Path) -> None:
+    target = tmp_path / f"{'é' * 125}.html"
+    left = tmp_path / f".{'é' * 100}.{'0' * 16}.tmp"
+    left.write_text("half")
+    write_text(target, "whole")
+    assert [each.name for each in tmp_path.iterdir()] == [target.name]
+    with pytest.raises(SappError, match=r"cannot write \(File name too long\); choose a shorter name"):
+        write_text(tmp_path / ("x" * 300), "text")
+
+
+def test_a_name_that_is_no_text_is_refused_where_text_is_written(tmp_path: Path) -> None:
+    with pytest.raises(SappError, match=r"cannot hold .*n\\udcffx.*, a name that is no text of UTF-8; rename it"):
+        write_text(tmp_path / "config.json", '{"source": "n\udcffx"}')
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("number", "cure"), [(24, "ulimit -n"), (27, "ulimit -f"), (28, "free some space")])
+def test_limits_are_not_called_a_lack_of_space(tmp_path: Path, number: int, cure: str) -> None:
+    def write(aside: Path) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with pytest.raises(SappError, match=cure):
+        write_aside(tmp_path / "a", write)
+
+
+def test_names_in_one_folder_differ_also_where_capitals_do_not_count() -> None:
+    assert distinct(["a", "B", "A", "c"]) == ["a-0", "B", "A-2", "c"]
 
 
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])

@@ -251,6 +251,9 @@ BAD: dict[str, tuple[dict[str, Any], list[str]]] = {
     "bounds of another width": ({"action_low": [-1, -1]}, ["action_low", "(2,)"]),
     "bounds infinite": ({"action_high": np.inf}, ["action_high", "not finite"]),
     "step limit of zero": ({"max_episode_steps": 0}, ["max_episode_steps", "it must be 1 to"]),
+    "step limit within an episode": (
+        {"episode": [0, 0, 0], "max_episode_steps": 2}, ["episode 0 goes on after its step 2 at row 1"],
+    ),
     "episode goes on": ({"episode": [1, 1, 1], "terminal": [0, 1, 0]}, ["episode 1", "terminal", "row 1"]),
     "nothing left": ({"terminal": [0, 0, 0], "timeout": [1, 1, 1]}, ["no transitions left", "next_observation"]),
     "provenance not JSON": ({"provenance": {"x": {1}}}, ["provenance", "JSON"]),

@@ -38,16 +38,14 @@ def test_a_run_is_exported_with_its_card(trained: Path, tmp_path: Path, capsys: 
 
 
 def test_an_estimate_is_quoted_for_the_checkpoint_it_is_of(trained: Path, tmp_path: Path) -> None:
-    """Without a step in its name it is of the newest."""
+    """A run that was trained on has no estimate any more."""
     run = Run(Path(shutil.copytree(trained, tmp_path / "run")))
-    rows = [{"policy": "cql/point/0", "value": 1.0}, {"policy": f"cql/point/0 @ {run.step - 5}", "value": 2.0}]
+    rows = [{"policy": "cql/point/0", "step": run.step, "value": 1.0},
+            {"policy": f"cql/point/0 @ {run.step - 5}", "step": run.step - 5, "value": 2.0}]  # fmt: skip
     report = {"discount": 0.9, "data": "point", "units": "reward", "policies": rows}
-    (run.path / "offline.json").write_text(json.dumps({"step": run.step, "reports": [report]}))
-    for step, value in ((None, 1.0), (run.step, 1.0), (run.step - 5, 2.0)):
+    (run.path / "offline.json").write_text(json.dumps({"reports": [report]}))
+    for step, value in ((run.step, 1.0), (run.step - 5, 2.0)):
         found = _estimates(run, "cql/point/0", step)
         assert found is not None
         assert found["value"] == value
-    assert _estimates(run, "cql/point/0", run.step - 1) is None
-    # the run has gone on since
-    (run.path / "offline.json").write_text(json.dumps({"step": run.step - 5, "reports": [report]}))
-    assert _estimates(run, "cql/point/0", None) is None
+    assert _estimates(run, "cql/point/0", run.step + 10) is None

@@ -3,6 +3,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from forked import Forked
@@ -16,3 +17,9 @@ def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forked]:
     found = Forked(tmp_path_factory.mktemp("forked"))
     yield found
     found.close()
+
+
+@pytest.fixture(scope="session")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where pieces are made, each once, by whoever needs it first."""
+    return tmp_path_factory.mktemp("kit")

@@ -72,7 +72,7 @@ class Forked:
 
     def run(
         self, folder: Path, *commands: Command, fault: Fault | None = None, env: Mapping[str, str] | None = None,
-        before: str = "", seconds: float = 100.0,
+        before: str = "", seconds: float = 300.0,
     ) -> Outcome:  # fmt: skip
         """Run commands in a folder, all at once; the first may meet a fault.
 

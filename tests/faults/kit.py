@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from forked import Command, Forked
@@ -92,3 +93,12 @@ def piece(forked: Forked, folder: Path, name: str) -> Path:
         done = forked.run(folder, PIECES[name])
         assert done.code == 0, done.err
     return folder / name
+
+
+def copies(forked: Forked, kit: Path, folder: Path, *names: str) -> Path:
+    """A new folder with some of them."""
+    folder.mkdir()
+    for name in names:
+        source = piece(forked, kit, name)
+        shutil.copytree(source, folder / name) if source.is_dir() else shutil.copy(source, folder / name)
+    return folder

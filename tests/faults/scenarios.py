@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from forked import Command, Forked
-from kit import DQN, MAKE_ROWS, MAKE_STORE, SHORT, TINY, piece
+from kit import DQN, MAKE_ROWS, MAKE_STORE, SHORT, TINY, copies
 
 TRAIN = ["train", "bc", "point.npz", *TINY, *SHORT, "--out", "run"]
 SAC = ["collect", "point", "--steps", "96", "--random-steps", "32", "--rows", "4", "--chunk", "16", "--snapshots", "2",
@@ -120,11 +119,4 @@ SCENARIOS: dict[str, Scenario] = {
 
 def laid_out(forked: Forked, scenario: Scenario, kit: Path, folder: Path) -> None:
     """Put what a scenario needs into its folder."""
-    folder.mkdir()
-    for name in scenario.needs:
-        source = piece(forked, kit, name)
-        if source.is_dir():
-            shutil.copytree(source, folder / name)
-        else:
-            shutil.copy(source, folder / name)
-    scenario.prepare(folder)
+    scenario.prepare(copies(forked, kit, folder, *scenario.needs))

@@ -11,24 +11,17 @@ from pathlib import Path
 
 import pytest
 from forked import Command, Fault, Forked
-from kit import SHORT, TINY, piece
+from kit import SHORT, TINY, copies
 from test_faults import contents, leftovers
 
 TRAIN = ["train", "bc", "point.npz", *TINY, *SHORT, "--out", "new"]
 OFFLINE = ["--offline", "--fit-steps", "2", "--bags", "2", "--fit-hidden", "4"]
 
 
-@pytest.fixture(scope="module")
-def kit(forked: Forked, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kit")
-    piece(forked, folder, "run")
-    return folder
-
-
 @pytest.fixture
-def place(kit: Path, tmp_path: Path) -> Path:
+def place(forked: Forked, kit: Path, tmp_path: Path) -> Path:
     """A folder with logs and a finished run."""
-    return Path(shutil.copytree(kit, tmp_path / "place"))
+    return copies(forked, kit, tmp_path / "place", "run", "point.npz", "log.csv")
 
 
 def refused(forked: Forked, folder: Path, command: Command, *, before: str = "", **options: object) -> str:
@@ -49,6 +42,11 @@ def test_a_device_that_is_not_there(forked: Forked, place: Path, command: list[s
                    env={"JAX_PLATFORMS": "cuda"})  # fmt: skip
     assert "JAX_PLATFORMS=cuda: there is no such device here" in line
     assert "restore it" not in line
+
+
+def test_a_setting_of_jax_that_sapp_cannot_work_with(forked: Forked, place: Path) -> None:
+    strict = "import jax\njax.config.update('jax_numpy_dtype_promotion', 'strict')"
+    assert "DTYPE_PROMOTION=strict: sapp needs" in refused(forked, place, TRAIN, before=strict)
 
 
 @pytest.mark.parametrize("command", ["data list", "train bc hopper-medium-v2", "data show ~/x.npz"])
@@ -164,7 +162,7 @@ def test_ctrl_c_works_from_the_first_moment(forked: Forked, place: Path, number:
     done = forked.run(place, TRAIN, fault=Fault("read", number, -int(signal.SIGINT)))
     assert done.hit
     if done.code == 0:  # it came too late
-        assert forked.run(place, ["evaluate", "new", "--episodes", "1"]).code == 0
+        assert forked.run(place, ["resume", "new", "--quiet"]).code == 0
         return
     assert done.code == 130, (done.code, done.err)
     assert done.err[0].count("\n") == 1

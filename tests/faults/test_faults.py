@@ -33,11 +33,6 @@ SHARES = {"write": 5, "sync": 3, "rename": 3, "open": 3, "mkdir": 2, "read": 3, 
 """How many of a command's cases are at each kind of operation."""
 
 
-@pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kit")
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     """Files of a folder without clocks and locks; empty folders count, too."""
     found = {}

@@ -1,4 +1,4 @@
-"""Twenty files and folders that a stranger might send: nothing in them is run, nothing outside is read or written."""
+"""Files and folders that a stranger might send: nothing in them is run, nothing outside is read or written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 import pytest
 from forked import Forked
-from kit import piece
+from kit import copies
 from test_faults import contents
 from test_limits import bomb_csv, bomb_hdf5, bomb_npz, bomb_parquet, link, log, storage, virtual
 
@@ -195,14 +195,6 @@ HOSTILE: dict[str, Callable[[Path], list[str]]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def kit(forked: Forked, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("kit")
-    for name in ("run", "log.csv", "results.sqlite"):
-        piece(forked, folder, name)
-    return folder
-
-
 MEASURED = """
 import sys
 sys.path.insert(0, "")
@@ -226,7 +218,7 @@ sys.exit(code)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_nothing_runs_and_nothing_outside_is_touched(forked: Forked, kit: Path, tmp_path: Path, name: str) -> None:
     place, outside = tmp_path / "place", tmp_path / "outside"
-    shutil.copytree(kit, place)
+    copies(forked, kit, place, "run", "point.npz", "log.csv", "results.sqlite")
     (outside / "folder").mkdir(parents=True)
     (outside / "secret.txt").write_text(SECRET * 10)
     (outside / "folder" / ".mine.tmp").write_text(SECRET)

@@ -22,11 +22,6 @@ PAIRS = {
 FEW = {"store": 2, "results as text": 2, "data convert": 2, "collect --policy": 2, "collect --minari": 2}
 
 
-@pytest.fixture(scope="module")
-def kit(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("kit")
-
-
 @pytest.mark.parametrize("name", PAIRS if MANY else FEW)
 def test_one_wins_whole_and_the_other_gets_one_line(forked: Forked, kit: Path, tmp_path: Path, name: str) -> None:
     scenario = SCENARIOS[name]

@@ -17,29 +17,49 @@ from safetensors.numpy import load_file
 from sapp.data import Dataset, save_npz
 from sapp.runs import metric_tables as tables
 
-KILLS, STEPS = (20, 20_000) if os.environ.get("SAPP_FAULTS") else (5, 12_500)
+KILLS, STEPS = (20, 12_000) if os.environ.get("SAPP_FAULTS") else (5, 4_000)
 """Twenty kills with ``make faults``."""
+EVERY = 25
+"""Steps between checkpoints."""
 
-TRAIN = """
+SERVER = """
+import os
 import sys
+import traceback
 from pathlib import Path
 import sapp
+import sapp.training.train
 from sapp.weights import control
 
-out, data = Path(sys.argv[1]), sys.argv[2]
-print("started", flush=True)
-if (out / "config.json").exists():
-    sapp.resume(out, progress=False)
-else:
+data = sys.argv[1]
+
+
+def go(out):
+    if (out / "config.json").exists():
+        sapp.resume(out, progress=False)
+        return
     weights = sapp.DualDICE(hidden=(8,))
     small = dict(hidden=(8,), batch_size=8, action_samples=1)
     columns = {kind: sapp.CQL(weights=control(weights, kind), **small) for kind in ("uniform", "real")}
     sapp.train(
-        columns, data, phases=sapp.sa_protocol(STEPS, 200, 200), out=out, log_every=25, checkpoint_every=25,
+        columns, data, phases=sapp.sa_protocol(STEPS, 200, 200), out=out, log_every=EVERY, checkpoint_every=EVERY,
         eval_every=0, progress=False,
     )
-print("finished", flush=True)
-""".replace("STEPS", str(STEPS))
+
+
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        try:
+            go(Path(line.strip()))
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+""".replace("STEPS", str(STEPS)).replace("EVERY", str(EVERY))
+"""A process that has imported everything, without a backend of JAX, and forks itself for each start."""
 
 
 @pytest.fixture(scope="module")
@@ -53,55 +73,76 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rng.random(rows) < 0.02, rng.random(rows) < 0.02, name="noise",
     )  # fmt: skip
     save_npz(dataset, folder / "noise.npz")
-    (folder / "train.py").write_text(TRAIN)
+    (folder / "server.py").write_text(SERVER)
     return folder
 
 
-def start(folder: Path, out: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
-    root = Path(__file__).parents[2]
-    environment = environment | {
-        "PYTHONPATH": str(root),
-        "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    }
-    return subprocess.Popen(
-        [sys.executable, str(folder / "train.py"), str(out), str(folder / "noise.npz")],
-        env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+class Server:
+    """Starts the training of a run, a process each."""
 
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        environment = environment | {
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "JAX_COMPILATION_CACHE_DIR": str(folder / "cache"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+        self._errors = (folder / "errors").open("w+")
+        self._process = subprocess.Popen(
+            [sys.executable, str(folder / "server.py"), str(folder / "noise.npz")],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
+        )  # fmt: skip
 
-def finish(process: subprocess.Popen[str]) -> None:
-    output, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, errors
-    assert "finished" in output
+    def start(self, out: Path) -> int:
+        """The process's id."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{out}\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def ended(self) -> int:
+        """The exit code of what was started last, once it has ended."""
+        return self._answer()
+
+    def finish(self, out: Path) -> None:
+        """Train to the end."""
+        self.start(out)
+        assert self.ended() == 0, Path(self._errors.name).read_text()
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+        self._errors.close()
+
+    def _answer(self) -> int:
+        assert self._process.stdout is not None
+        return int(self._process.stdout.readline())
 
 
 def test_killed_again_and_again_it_has_the_same_bits(folder: Path, long_environment: dict[str, str]) -> None:
     straight, broken = folder / "straight", folder / "broken"
-    finish(start(folder, straight, long_environment))
+    server = Server(folder, long_environment)
+    server.finish(straight)
 
     rng = random.Random(0)
     stages = []
     for kill in range(KILLS):
-        process = start(folder, broken, long_environment)
-        assert process.stdout is not None
-        process.stdout.readline()
         before = newest(broken)
-        if kill % 5:  # four of five while steps, rows and checkpoints are being written, the fifth while it starts up
-            deadline = time.monotonic() + 120
-            while newest(broken) <= before and process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.005)
-            time.sleep(rng.uniform(0.0, 0.25))
-        else:
-            time.sleep(rng.uniform(0.0, 2.0))
-        process.send_signal(signal.SIGKILL)
-        output, _ = process.communicate()
-        assert "finished" not in output, "the run is too short for its kills"
+        child = server.start(broken)
+        # four of five while steps, rows and checkpoints are being written, the fifth while it starts up
+        wanted = before + (rng.randrange(1, 9) * EVERY if kill % 5 else 1)
+        deadline = time.monotonic() + (120 if kill % 5 else rng.uniform(0.0, 1.0))
+        while newest(broken) < wanted and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(rng.uniform(0.0, 0.02))
+        os.kill(child, signal.SIGKILL)
+        assert server.ended() == -signal.SIGKILL, "the run is too short for its kills"
         stages.append(newest(broken))
     assert len(set(stages)) > KILLS // 2  # the kills hit different stages
 
-    finish(start(folder, broken, long_environment))
+    server.finish(broken)
+    server.close()
     last = f"{400 + STEPS:010d}.safetensors"
     expected = load_file(straight / "checkpoints" / last)
     found = load_file(broken / "checkpoints" / last)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import tokenize
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +18,13 @@ T = TypeVar("T")
 
 EXTRAS = {"infos/qpos": "qpos", "infos/qvel": "qvel", "infos/action_log_probs": "log_prob"}
 """D4RL's further arrays, and what they are called among a dataset's extras."""
+
+
+_CANNOT = {
+    errno.EACCES: "make it readable", errno.EPERM: "make it readable", errno.EIO: "look after the disk and retry",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)", errno.ENFILE: "close other programs and retry",
+}  # fmt: skip
+"""Why a file that may be whole cannot be read, and what helps."""
 
 
 class Options(TypedDict, total=False):
@@ -63,6 +72,8 @@ def readable(path: Path, kind: str, read: Callable[[], T], errors: tuple[type[Ba
     try:
         return read()
     except caught as error:
+        if isinstance(error, OSError) and error.errno in _CANNOT:
+            raise SappError(f"{path}: cannot be read ({os.strerror(error.errno)}); {_CANNOT[error.errno]}") from None
         raise SappError(
             f"{path}: cannot be read as {kind} ({one_line(error)}); it is damaged or of another kind, get it again"
         ) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from pathlib import Path
 
@@ -40,3 +41,11 @@ def test_errors_of_a_library_become_one_line(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="bad magic"):
         readable(tmp_path / "one", "a log", fails, (KeyError,))
     assert given({"name": None, "physics": "v4"}) == {"physics": "v4"}
+
+
+def test_a_file_that_the_system_does_not_give_is_not_called_damaged(tmp_path: Path) -> None:
+    def fails() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with pytest.raises(SappError, match=r"one: cannot be read \(Too many open files\); raise the limit of open files"):
+        readable(tmp_path / "one", "a log", fails, (OSError,))
