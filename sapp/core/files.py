@@ -131,9 +131,10 @@ def check_replaceable(
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Names for files in one folder: those that are equal, also where capitals do not count, get their numbers."""
+    """Names for files in one folder: those that are equal, also where capitals do not count, get a number."""
     folded = [name.casefold() for name in names]
-    return [name if folded.count(name.casefold()) == 1 else f"{name}-{i}" for i, name in enumerate(names)]
+    found = [name if folded.count(name.casefold()) == 1 else f"{name}-{i}" for i, name in enumerate(names)]
+    return found if len({name.casefold() for name in found}) == len(found) else distinct(found)
 
 
 def in_home(text: str | Path) -> Path:

@@ -70,6 +70,7 @@ def test_limits_are_not_called_a_lack_of_space(tmp_path: Path, number: int, cure
 
 def test_names_in_one_folder_differ_also_where_capitals_do_not_count() -> None:
     assert distinct(["a", "B", "A", "c"]) == ["a-0", "B", "A-2", "c"]
+    assert distinct(["a", "A", "a-0"]) == ["a-0-0", "A-1", "a-0-2"]
 
 
 @pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
