@@ -278,7 +278,7 @@ def six_datasets() -> None:
     assert (len(experiment.members), len(experiment.datasets), len(experiment.variants)) == (90, 6, 5)
     gaps = [gap for gap in differences(experiment, cells(experiment)) if gap.verdict.startswith("higher")]
     assert [(gap.dataset, gap.other) for gap in gaps] == [("halfcheetah-medium", "CQL")]
-    assert gaps[0].verdict == "higher only if looked at alone"
+    assert gaps[0].verdict == "higher only before correction"
 
 
 @said("studies/skewed_coverage/README.md", "does not survive a correction for twelve comparisons")
