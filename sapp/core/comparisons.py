@@ -119,9 +119,10 @@ def family_told(p: Sequence[float], what: str = "differences") -> str:
     """How many a family has, and how many are significant at 5 %: before Holm's correction, by chance, after it."""
     known = [value for value in p if np.isfinite(value)]
     alone, held = (sum(value < 0.05 for value in each) for each in (known, holm(known)))
+    verb = "is" if alone == 1 else "are"
     return (
-        f"Of {len(known)} {what}, {alone or 'none'} {'is' if alone == 1 else 'are'} significant at the 5 % level before "
-        f"Holm's correction ({0.05 * len(known):.1f} expected by chance) and {held or 'none'} after it."
+        f"Of {len(known)} {what}, {alone or 'none'} {verb} significant at the 5 % level before Holm's correction "
+        f"({0.05 * len(known):.1f} expected by chance) and {held or 'none'} after it."
     )
 
 
