@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from populations import POPULATIONS, covered
@@ -24,7 +26,7 @@ def test_intervals_are_students_of_any_number_of_episodes() -> None:
             stats.t.ppf(0.975, count - 1) / stats.norm.ppf(0.975) * inflated
         )
     factors = [students_factor(count) for count in range(2, 60)]
-    assert all(more > fewer for more, fewer in zip(factors, factors[1:], strict=False))
+    assert all(more > fewer for more, fewer in pairwise(factors))
     assert 1 < students_factor(100_000) < 1.0001
     assert students_factor(1) == 1.0, "one episode tells no spread"
 
