@@ -1,4 +1,4 @@
-"""Twenty files and folders that a stranger might send: nothing in them is run, nothing outside is read or written."""
+"""Files and folders that a stranger might send: nothing in them is run, nothing outside is read or written."""
 
 from __future__ import annotations
 
