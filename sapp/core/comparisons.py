@@ -111,17 +111,18 @@ def holm(p: Sequence[float]) -> list[float]:
 
 
 def alone_only(p: Sequence[float]) -> list[bool]:
-    """Which of a family would be significant at 5 % if looked at alone and are not with Holm's correction."""
+    """Which of a family are significant at 5 % before Holm's correction and not after it."""
     return [bool(raw < 0.05 <= held) for raw, held in zip(p, holm(p), strict=True)]
 
 
 def family_told(p: Sequence[float], what: str = "differences") -> str:
-    """How many a family has, and how many of them are significant at 5 %: alone, by chance, with Holm's correction."""
+    """How many a family has, and how many are significant at 5 %: before Holm's correction, by chance, after it."""
     known = [value for value in p if np.isfinite(value)]
     alone, held = (sum(value < 0.05 for value in each) for each in (known, holm(known)))
+    verb = "is" if alone == 1 else "are"
     return (
-        f"Of {len(known)} {what}, {alone or 'none'} would be significant if looked at alone (by chance "
-        f"{0.05 * len(known):.1f} would) and {held or 'none'} with Holm's correction."
+        f"Of {len(known)} {what}, {alone or 'none'} {verb} significant at the 5 % level before Holm's correction "
+        f"({0.05 * len(known):.1f} expected by chance) and {held or 'none'} after it."
     )
 
 

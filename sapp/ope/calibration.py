@@ -12,15 +12,13 @@ from sapp.ope.doubly_robust import Values
 
 NETWORKS, EXACT = 2.9, 1.0
 """Widths of intervals, in those that the replicates give: of estimates by networks, and from solved equations."""
-FEW = 10
-"""Up to so many episodes are few: drawn anew they differ by less than other episodes would."""
 
 
-def few(episodes: int) -> float:
-    """How much wider Student's interval of so many episodes is than that of episodes drawn anew; 1 beyond `FEW`."""
+def students_factor(episodes: int) -> float:
+    """How much wider Student's interval of so many episodes is than that of episodes drawn anew; tends to 1."""
     from scipy.stats import norm, t
 
-    if not 1 < episodes <= FEW:
+    if episodes < 2:
         return 1.0
     return float(t.ppf(0.975, episodes - 1) / norm.ppf(0.975) * (episodes / (episodes - 1)) ** 0.5)
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from sapp.core.statistics import Interval
-from sapp.ope.calibration import EXACT, NETWORKS
+from sapp.ope.calibration import EXACT, NETWORKS, students_factor
 from sapp.ope.doubly_robust import Values, dice_of_bags, fqe_of_bags
 from sapp.ope.estimators import Fitted
 from sapp.ope.fqe import SLACK, value_bounds
@@ -177,7 +177,7 @@ def _one(
     disagreement = float(abs(difference.mean()) / max(float(difference.std(ddof=1)), 1e-12))
     history = fitted.history[:, policy] * (1 - settings.discount)
     width = float(np.ptp(np.quantile(values["fqe"].replicates[:, policy], (0.025, 0.975))))
-    width = max(width / (EXACT if settings.exact else NETWORKS), 1e-12)
+    width = max(width / ((EXACT if settings.exact else NETWORKS) * students_factor(episodes)), 1e-12)
     drift = float(abs(history[-1].mean() - history[-3].mean()) / width) if np.isfinite(history).all() else float("inf")
     gain = 1 / (1 - settings.discount)
     low, high = (bound / gain for bound in value_bounds(rewards, fitted.terminals, settings.discount))

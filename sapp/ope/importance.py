@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sapp.data import Dataset
-from sapp.ope.calibration import few, widened
+from sapp.ope.calibration import students_factor, widened
 from sapp.ope.doubly_robust import Values
 from sapp.ope.targets import Targets
 
@@ -70,7 +70,7 @@ def importance(data: Dataset, targets: Targets, discount: float, seed: int = 0) 
             found["wis"][-1][:] = found["pdis"][-1][:] = np.nan
     values = {name: Values(np.array([each[0] for each in parts]), np.stack([each[1:] for each in parts], axis=1))
               for name, parts in found.items()}  # fmt: skip
-    factor = few(data.num_episodes)
+    factor = students_factor(data.num_episodes)
     return Importance({name: widened(each, factor) for name, each in values.items()}, np.array(effective))
 
 

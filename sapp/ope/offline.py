@@ -12,7 +12,7 @@ import numpy as np
 from sapp.core.errors import SappError
 from sapp.core.statistics import Interval, student
 from sapp.data import Dataset
-from sapp.ope.calibration import EXACT, NETWORKS, few, widened
+from sapp.ope.calibration import EXACT, NETWORKS, students_factor, widened
 from sapp.ope.diagnostics import Diagnosis, Limits, Verdict, diagnose
 from sapp.ope.doubly_robust import Values, estimate
 from sapp.ope.estimators import Fitted, Settings, fit
@@ -161,7 +161,7 @@ def judge(
     own = to_go[data.episode_starts]
     spread, scale = scales(to_go, own)
     rewards = float(data.reward.min()), float(data.reward.max())
-    factor = (EXACT if fitted.settings.exact else NETWORKS) * few(data.num_episodes)
+    factor = (EXACT if fitted.settings.exact else NETWORKS) * students_factor(data.num_episodes)
     values = {name: widened(each, factor) for name, each in values.items()}
     diagnoses = diagnose(fitted, values, share, rewards, scale, limits)
     return values, diagnoses, student(own).interval(), spread

@@ -140,7 +140,7 @@ def family_cell(interval: Interval, fallen: bool, digits: int = 1) -> Entry:
 
 def family_caption(p: Sequence[float], what: str = "differences") -> str:
     """What a table of such cells says of its family."""
-    return family_told(p, what) + (" †: not with it." if any(alone_only(p)) else "")
+    return family_told(p, what) + (" †: before it only." if any(alone_only(p)) else "")
 
 
 def ends(interval: Interval, digits: int = 1) -> Entry:

@@ -84,7 +84,7 @@ class Difference:
         if held.low > 0 or held.high < 0:
             return "higher" if held.low > 0 else "lower"
         if raw.low > 0 or raw.high < 0:
-            return f"{'higher' if raw.low > 0 else 'lower'} only if looked at alone"
+            return f"{'higher' if raw.low > 0 else 'lower'} only before correction"
         return "no significant difference"
 
     @property

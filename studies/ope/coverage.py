@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sapp.core.statistics import Interval
-from sapp.ope.calibration import EXACT, NETWORKS
+from sapp.ope.calibration import EXACT, NETWORKS, students_factor
 from sapp.ope.diagnostics import Measures, Verdict, reasons_of, verdict_of
 from sapp.report.report_tables import Table, table
 from studies.ope.rows import Row
@@ -36,7 +36,8 @@ def quoted(rows: Sequence[Row], factor: float | None = None) -> list[tuple[Row, 
 
     Args:
         rows: of all estimators.
-        factor: how much intervals are widened; by default as ``sapp.ope.calibration`` says.
+        factor: how much intervals are widened, beside Student's factor for the episodes; by default as
+            ``sapp.ope.calibration`` says.
     """
     out = []
     for found in grouped(rows, "problem", "policy", "draw").values():
@@ -44,6 +45,7 @@ def quoted(rows: Sequence[Row], factor: float | None = None) -> list[tuple[Row, 
         exact = by["fqe"]["exact"] == "True"
         row = by["dr"] if exact and not by["fqe"]["unhealthy"] else by["fqe"]
         wide = factor if factor is not None else EXACT if exact else NETWORKS
+        wide *= students_factor(int(row["episodes"]))
         middle = row["estimate"]
         interval = Interval(middle, middle + wide * (row["low"] - middle), middle + wide * (row["high"] - middle))
         out.append((row, interval, verdict_of(reasons_of(measures_of(row), interval))))

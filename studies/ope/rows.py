@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sapp.ope.calibration import EXACT, NETWORKS
+from sapp.ope.calibration import EXACT, NETWORKS, students_factor
 from sapp.ope.doubly_robust import ESTIMATORS
 from sapp.ope.offline import Offline
 
@@ -33,7 +33,7 @@ def rows_of(problem: str, report: Offline, truth: np.ndarray, error: np.ndarray,
         assert measures is not None
         for estimator in report.values:
             found = report.interval(policy, estimator)
-            wider = factor if estimator in ESTIMATORS else 1.0
+            wider = (factor if estimator in ESTIMATORS else 1.0) * students_factor(diagnosis.episodes)
             low, high = (found.estimate + (end - found.estimate) / wider for end in (found.low, found.high))
             numbers = (
                 problem, name, draw, estimator, truth[policy], error[policy], found.estimate, low, high,

@@ -110,7 +110,7 @@ def critics() -> str:
         lines.append([variant, *cells])
     caption = (
         "Mean squared TD error, in brackets mean value, over 40,000 joint steps: change from CQL's in percent, mean of "
-        f"five seeds. Same batches, same seeds. {family_told(p, 'changes')} ‡: with it."
+        f"five seeds. Same batches, same seeds. {family_told(p, 'changes')} ‡: after it."
     )
     head = ("weights", *(name.removesuffix("-v2") for name in DATASETS))
     return table("Critics", caption, head, lines).markdown().strip()

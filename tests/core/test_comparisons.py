@@ -122,12 +122,12 @@ def test_a_family_of_no_differences_is_wrong_one_time_in_twenty_and_not_one_in_t
 def test_a_family_is_told_with_how_many_were_looked_at() -> None:
     p = [0.001, 0.03, 0.6, float("nan")]
     assert family_told(p) == (
-        "Of 3 differences, 2 would be significant if looked at alone (by chance 0.2 would) and 1 with Holm's "
-        "correction."
+        "Of 3 differences, 2 are significant at the 5 % level before Holm's correction (0.2 expected by chance) and 1 "
+        "after it."
     )
     assert family_told([0.5] * 40, "means") == (
-        "Of 40 means, none would be significant if looked at alone (by chance 2.0 would) and none with Holm's "
-        "correction."
+        "Of 40 means, none are significant at the 5 % level before Holm's correction (2.0 expected by chance) and none "
+        "after it."
     )
     assert alone_only(p) == [False, True, False, False]
 

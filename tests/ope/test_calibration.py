@@ -1,13 +1,15 @@
-"""How wide intervals are made: by a factor around the estimate, and by Student's where episodes are few."""
+"""How wide intervals are made: by a factor around the estimate, and by Student's for the number of episodes."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from populations import POPULATIONS, covered
 from scipy import stats
 
-from sapp.ope.calibration import few, widened
+from sapp.ope.calibration import students_factor, widened
 from sapp.ope.doubly_robust import Values, spread
 
 
@@ -17,21 +19,27 @@ def test_replicates_go_as_many_times_as_far_from_the_estimate() -> None:
     np.testing.assert_allclose(found.replicates, [[-1.0, 5.0], [8.0, 11.0]])
 
 
-def test_few_episodes_have_students_interval_and_many_their_own() -> None:
-    assert few(3) == pytest.approx(stats.t.ppf(0.975, 2) / stats.norm.ppf(0.975) * 1.5**0.5)
-    assert few(3) > few(5) > few(10) > 1.1
-    assert (few(11), few(500)) == (1.0, 1.0)
+def test_intervals_are_students_of_any_number_of_episodes() -> None:
+    for count in (3, 11, 40):
+        inflated = (count / (count - 1)) ** 0.5
+        assert students_factor(count) == pytest.approx(
+            stats.t.ppf(0.975, count - 1) / stats.norm.ppf(0.975) * inflated
+        )
+    factors = [students_factor(count) for count in range(2, 60)]
+    assert all(more > fewer for more, fewer in pairwise(factors))
+    assert 1 < students_factor(100_000) < 1.0001
+    assert students_factor(1) == 1.0, "one episode tells no spread"
 
 
-@pytest.mark.parametrize("count", [3, 5, 10])
-@pytest.mark.parametrize(("name", "least"), [("normal", 0.93), ("student3", 0.93), ("collapse", 0.78)])
+@pytest.mark.parametrize("count", [3, 5, 10, 15])
+@pytest.mark.parametrize(("name", "least"), [("normal", 0.93), ("student3", 0.92), ("collapse", 0.78)])
 def test_intervals_of_few_episodes_cover_what_they_say(name: str, least: float, count: int) -> None:
     """Episodes drawn anew alone would hold the mean of three normal ones three times in four."""
     population, rng = POPULATIONS[name], np.random.default_rng(count)
     found = []
     for returns in population.draw(rng, (800, count)):
         again = returns[rng.integers(0, count, (400, count))].mean(1)
-        found.append(widened(Values(np.array([returns.mean()]), again[:, None]), few(count)).interval(0))
+        found.append(widened(Values(np.array([returns.mean()]), again[:, None]), students_factor(count)).interval(0))
     assert covered(found, population.mean) >= least
 
 

@@ -23,8 +23,8 @@ def test_sentences_follow_the_rows() -> None:
     assert up[1].startswith("SA-CQL against CQL: higher on 2 of 2 datasets; on average +50.2 (95 % interval ")
     assert up[1].endswith("): higher.")
     assert up[2] == (
-        "Of 2 differences by dataset, 2 would be significant if looked at alone (by chance 0.1 would) and 2 with "
-        "Holm's correction."
+        "Of 2 differences by dataset, 2 are significant at the 5 % level before Holm's correction (0.1 expected by "
+        "chance) and 2 after it."
     )
     assert down[1].startswith("SA-CQL against CQL: lower on 1, higher on 1 of 2 datasets; on average +0.2 (95 % ")
     assert down[1].endswith("): no significant difference.")

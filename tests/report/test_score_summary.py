@@ -67,7 +67,7 @@ def test_verdicts_go_by_holm_and_say_what_would_hold_alone() -> None:
     found = experiment(*members)
     verdicts = {each.other: each for each in differences(found, cells(found))}
     assert verdicts["far"].verdict == "higher"
-    assert verdicts["near"].verdict == "higher only if looked at alone"
+    assert verdicts["near"].verdict == "higher only before correction"
     assert verdicts["same0"].verdict == "no significant difference"
     assert {each.corrected.looked_at for each in verdicts.values()} == {6}
 

@@ -141,7 +141,7 @@ def what_is_not_d4rls() -> None:
         assert rows[name]["episodes"] > 1.05 * table.parse(name).d4rl_episodes
 
 
-@said("docs/physics.md", "All agree within DOPE's deviation and two of our standard errors.")
+@said("docs/physics.md", "the three policies that DOPE published (last snapshots, acting stochastically) agree")
 def dope() -> None:
     rows = snapshots(STUDIES / "ope" / "rows")
     assert len(rows) == 3
@@ -253,7 +253,7 @@ def uneven_learned() -> None:
 
 @said("studies/baselines/README.md", "TD3+BC, IQL and ReBRAC score within 4 of CORL on all three medium datasets")
 @said("studies/baselines/README.md", "Fisher-BRC within 4 of the SA-PP paper's figures")
-@said("README.md", "final policies, three seeds, D4RL's medium datasets")
+@said("README.md", "Final scores of three seeds, CORL's in brackets, on the medium datasets")
 def four_arrive() -> None:
     for name in ("TD3+BC", "IQL", "ReBRAC", "Fisher-BRC"):
         source, *published = baselines.PUBLISHED[name]
@@ -264,7 +264,7 @@ def four_arrive() -> None:
             assert len(found) == 3
 
 
-@said("README.md", "its eighteen locomotion datasets are regenerated on your machine")
+@said("README.md", "its eighteen locomotion datasets are regenerated locally")
 @said("docs/datasets.md", "# The benchmark's eighteen datasets, without a download")
 def benchmark() -> None:
     assert len(NAMES) == 18
@@ -278,7 +278,7 @@ def six_datasets() -> None:
     assert (len(experiment.members), len(experiment.datasets), len(experiment.variants)) == (90, 6, 5)
     gaps = [gap for gap in differences(experiment, cells(experiment)) if gap.verdict.startswith("higher")]
     assert [(gap.dataset, gap.other) for gap in gaps] == [("halfcheetah-medium", "CQL")]
-    assert gaps[0].verdict == "higher only if looked at alone"
+    assert gaps[0].verdict == "higher only before correction"
 
 
 @said("studies/skewed_coverage/README.md", "does not survive a correction for twelve comparisons")
