@@ -48,8 +48,8 @@ def evaluate_offline(
     steps: int, bags: int, hidden: str, act: str, checkpoints: str, seed: int, json: bool,
 ) -> int:  # fmt: skip
     """``sapp.ope.offline.evaluate_offline(...)`` on a run's members, or on a policy file."""
-    judged = _estimate([path], data, columns, members, discount, steps, bags, hidden, act, checkpoints, seed)
-    reports, contents = [report for report, _ in judged], [_content(*each) for each in judged]
+    estimates = _estimate([path], data, columns, members, discount, steps, bags, hidden, act, checkpoints, seed)
+    reports, contents = [report for report, _ in estimates], [_content(*each) for each in estimates]
     if path.is_dir() and act == "mode":  # what is exported plays the mode, and its card quotes this
         _remember(path, contents)
     if json:
@@ -80,8 +80,8 @@ def select(
 
     if by not in ("value", "low"):
         raise SappError(f"--by {by!r}: use value or low")
-    judged = _estimate(paths, data, columns, None, discount, steps, bags, hidden, act, checkpoints, seed)
-    reports = [report for report, _ in judged]
+    estimates = _estimate(paths, data, columns, None, discount, steps, bags, hidden, act, checkpoints, seed)
+    reports = [report for report, _ in estimates]
     if len(reports) > 1:
         names = ", ".join(report.data for report in reports)
         raise SappError(f"the runs were trained on different logs ({names}); give one with --data")
