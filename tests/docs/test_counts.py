@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import csv
+import inspect
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,26 +20,34 @@ import pytest
 from more_formats import FORMATS as MORE_FORMATS
 from scenarios import SCENARIOS
 
-from sapp.algorithms import BEAR, CQL, EDAC, UWAC, FisherBRC
-from sapp.algorithms.cql import STATES_AT_ONCE
+from sapp.algorithms import BCQ, BEAR, CQL, EDAC, IQL, UWAC, FisherBRC
+from sapp.algorithms.cql import ALPHA_SCALES, STATES_AT_ONCE
+from sapp.algorithms.edac import edac, sac_n
+from sapp.data import FrameDataset
 from sapp.data.benchmark_names import NAMES
+from sapp.data.loaders.dqn_replay import save_dqn_replay
 from sapp.data.loaders.limits import FREE, RATIO
 from sapp.experiments.grid import SCALES, scaled
-from sapp.experiments.paper_grids import alpha_sweep, table1
+from sapp.experiments.paper_grids import OTHER_ALPHAS, alpha_sweep, table1
+from sapp.ope.diagnostics import Limits
 from sapp.report.sources import read
 from sapp.runs.phases import sa_protocol
 from sapp.runs.plan import SETTINGS
 from sapp.tabular.divergence import DIVERGENCES
+from sapp.tabular.uneven_coverage import CASES
 from sapp.theory.audit import ALPHAS
 from sapp.theory.chain_tuned import GRID, SHARES
 from sapp.theory.families import FAMILIES, REDRAWN
 from sapp.training.population import STRIDE, TOGETHER
+from sapp.weights import OccupancyModel
 from sapp.weights.registry import ABOUT
 from studies.arithmetic.arithmetic import read_rows as arithmetic_rows
 from studies.baselines import tables as baselines
+from studies.ope.rows import read as estimates
 from studies.physics.tables import rows as replayed
 from studies.state_ratios.page import SHIFTS, cell
 from studies.state_ratios.page import rows as ratios
+from studies.table1.part import SHUFFLED
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
@@ -155,6 +165,7 @@ def experiments() -> Iterator[str]:
     assert "small" in SCALES
     yield f"Table 1, {word(len(table1(scaled('paper')).datasets))} datasets"
     yield f"Table 6, {word(len(alpha_sweep(scaled('paper')).datasets))} datasets"
+    yield f"CQL at α {', '.join(f'{each:g}' for each in OTHER_ALPHAS[:-1])} and {OTHER_ALPHAS[-1]:g}"
     yield f"medium and random data, 200k steps, {word(len(scaled('small').seeds))} seeds"
     assert scaled("small").steps == 200_000
 
@@ -200,7 +211,9 @@ def precision() -> Iterator[str]:
     """What settings were compared on."""
     rows = arithmetic_rows(ROOT / "studies" / "arithmetic" / "rows.csv")
     yield f"On {word(len({row.dataset for row in rows}))} datasets over {max(row.step for row in rows):,} steps"
-    yield f"over the penalty's {word(3 * CQL().action_samples)} sampled actions"
+    learners = keys("algorithms/test_large_values.py", "LEARNERS")
+    yield f"check in every setting that {word(len(learners))} algorithms learn"
+    yield f"the penalty's {word(3 * CQL().action_samples)} sampled actions"
 
 
 @counts_of("docs/algorithms/bear.md")
@@ -210,7 +223,7 @@ def bear() -> Iterator[str]:
 
 
 @counts_of("docs/algorithms/edac.md")
-def edac() -> Iterator[str]:
+def edac_layers() -> Iterator[str]:
     """Its layers."""
     yield f"{word(len(EDAC().hidden)).capitalize()} layers of {EDAC().hidden[0]}, the critics' last layer"
 
@@ -304,6 +317,129 @@ def answers() -> Iterator[str]:
     (six,) = read([ROOT / "studies" / "six_datasets" / "rows" / "scores.csv"])
     yield f"on one of {word(len(six.datasets))} datasets"
     yield f"do on all {word(len(baselines.DATASETS))} datasets, within 4 points; state-aware weights add little"
+
+
+@counts_of("docs/offline-evaluation.md")
+def offline_evaluation() -> Iterator[str]:
+    """Every limit of trust."""
+    own = Limits()
+    yield f"in widths of its interval | {own.drift[0]:g} | {own.drift[1]:g} |"
+    yield f"target rate × steps × (1−γ), fewer than | {own.horizons[0]:g} | {own.horizons[1]:g} |"
+    yield f"returns from all logged states if that is more | {own.width[0]:g} | {own.width[1]:g} |"
+    yield f"| fewer logged episodes than | {own.episodes[0]} | {own.episodes[1]} |"
+    yield f"carried by fewer than {own.effective_episodes:g} episodes"
+    yield f"more than {own.disagreement:g} standard errors and a quarter spread apart"
+
+
+@counts_of("docs/state-ratios.md")
+def particles() -> Iterator[str]:
+    """Of the one-step model."""
+    own = OccupancyModel()
+    yield f"{own.slices} slices of {own.particles} states follow the policy"
+    yield f"clipped to tanh(μ ± {own.width:g}σ)"
+    over = {100: "a hundred", 1000: "a thousand"}
+    yield f"the model's parameters over about {over[round(1 / own.model_average)]} steps"
+    yield f"from the classifier's average over about {over[round(1 / own.average)]}."
+
+
+@counts_of("docs/faq.md")
+def faq() -> Iterator[str]:
+    """How far scales of α are apart."""
+    yield f"by a factor of up to {word(max(ALPHA_SCALES.values()) / min(ALPHA_SCALES.values()))}, see [CQL]"
+
+
+@counts_of("docs/algorithms/iql.md")
+def iql() -> Iterator[str]:
+    """Its defaults."""
+    own = IQL()
+    assert own.actor_lr == own.critic_lr == own.value_lr == 3e-4
+    yield f"| τ (`expectile`), β, learning rates | {own.expectile:g}, {own.beta:g}, 3e-4 |"
+    yield f"| {own.batch_size}, {own.discount:g}, {own.tau:g}, one million |"
+    yield f"{word(len(own.hidden))} layers of {own.hidden[0]}, orthogonal"
+
+
+@counts_of("docs/atari-data.md")
+def frames() -> Iterator[str]:
+    """Defaults of frames and shards."""
+    stack = inspect.signature(FrameDataset).parameters["stack"].default
+    yield f"the `stack` ({stack}) frames t−{stack - 1} … t"
+    rows = inspect.signature(save_dqn_replay).parameters["shard_rows"].default
+    yield f"at most `shard_rows` ({rows:,}) rows"
+
+
+@counts_of("docs/export.md")
+def export() -> Iterator[str]:
+    """Candidates of the policies that choose."""
+    assert BCQ().candidates == BEAR().candidates == UWAC().candidates
+    yield f"the best of a {word(BCQ().candidates)} candidates (BCQ, BEAR, UWAC)"
+
+
+@counts_of("studies/uneven_coverage/README.md")
+def uneven() -> Iterator[str]:
+    """The worlds' episodes."""
+    yield f"Every episode of a {word(CASES['uneven coverage'].length)} steps begins"
+
+
+@counts_of("studies/atari/README.md")
+def atari() -> Iterator[str]:
+    """Logs as the command beside makes them; evaluations as the grid has them."""
+    text = (ROOT / "studies" / "atari" / "README.md").read_text(encoding="utf-8")
+    (shares,) = set(re.findall(r"--epsilon ([\d.,]+)", text))
+    *some, last = [f"{100 * float(share):g}" for share in shares.split(",")]
+    yield f"{word(len(some) + 1)} quarters of the steps have {', '.join(some)} and {last} % random actions"
+    grid = (ROOT / "studies" / "atari" / "grid.py").read_text(encoding="utf-8")
+    (episodes,) = re.findall(r"eval_episodes=(\d+)", grid)
+    yield f"Evaluations have {word(int(episodes))} episodes"
+
+
+@counts_of("studies/skewed_coverage/README.md")
+def skewed() -> Iterator[str]:
+    """What was trained."""
+    (found,) = read([ROOT / "studies" / "skewed_coverage" / "rows" / "scores.csv"])
+    seeds = len({each.seed for each in found.members})
+    yield f"({word(len(found.datasets))} datasets, {word(seeds)} seeds,"
+    yield f"on four of the {word(len(found.datasets))} datasets"
+
+
+@counts_of("studies/ope/README.md")
+def ope() -> Iterator[str]:
+    """Policies around each controller, and those of the earlier run."""
+    rows = estimates(ROOT / "studies" / "ope" / "rows" / "control")
+    (each,) = {len({row["policy"] for row in rows if row["problem"] == name}) for name in {r["problem"] for r in rows}}
+    yield f"a family of {word(each)} policies"
+
+
+@counts_of("studies/table1/README.md")
+def controls() -> Iterator[str]:
+    """Where the shuffled control is run."""
+    yield f"it is run on {word(sum(map(len, SHUFFLED)))} datasets"
+    yield f"# The paper's Table 1: {word(len(NAMES))} datasets"
+
+
+@counts_of("studies/benchmark_data/README.md")
+def datasets() -> Iterator[str]:
+    """How many there are."""
+    yield f"The {word(len(NAMES))} datasets made with the shipped policies"
+    yield f"# the {word(len(NAMES))} datasets on this machine"
+
+
+def test_the_oldest_python_is_the_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in readme
+
+
+def test_the_presets_of_edac_and_sac_n_are_its_pages() -> None:
+    """η and the number of critics, for every dataset of the benchmark."""
+    text = (ROOT / "docs" / "algorithms" / "edac.md").read_text(encoding="utf-8")
+    for name in NAMES:
+        environment, _, quality = name.partition("-")
+        (row,) = re.findall(rf"(?m)^\| {environment} \| (\d+) \| ([^|]+) \| ([^|]+) \|$", text)
+        plain, *others = row[1].split("; ")
+        eta = next((each.split()[0] for each in others if quality in re.split(r" on | and ", each)), plain)
+        assert (edac(name).critics, edac(name).eta) == (int(row[0]), float(eta)), name
+        first, _, rest = row[2].partition(" on medium, else ")
+        assert sac_n(name).critics == int(first if quality == "medium" or not rest else rest), name
 
 
 def missing(text: str, fragments: Iterator[str]) -> list[str]:
