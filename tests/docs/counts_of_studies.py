@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import pytest
 from counts import ROOT, counts_of, csv_rows, word
 
+from sapp.algorithms import CQL
 from sapp.data.benchmark_names import NAMES
 from sapp.report.sources import read
+from sapp.runs.phases import sa_protocol
 from sapp.tabular.divergence import DIVERGENCES
 from sapp.tabular.uneven_coverage import CASES
 from sapp.theory.audit import ALPHAS
@@ -60,6 +62,9 @@ def sepsis() -> Iterator[str]:
         assert counts == pytest.approx([10 * alpha for alpha in grid])
         logs = ({row["draw"] for row in rows if (row["role"] == "tuning") == first} for first in (True, False))
         found[name] = (*map(len, logs), grid)
+    tasks = (ROOT / "tests" / "tabular" / "test_tasks.py").read_text(encoding="utf-8")
+    states, doses = re.findall(r"transition\.shape == \((\d+), (\d+),", tasks)[0]
+    yield f"{states} states, {doses} doses"
     tune, judge, grid = found["kl"]
     yield f"over {tune} tuning logs of each size. The table covers {judge} other logs"
     assert (grid[0], grid[-1]) == (1e-3, 1.0)
@@ -148,3 +153,12 @@ def datasets() -> Iterator[str]:
     """How many there are."""
     yield f"The {word(len(NAMES))} datasets made with the shipped policies"
     yield f"# the {word(len(NAMES))} datasets on this machine"
+
+
+@counts_of("studies/medium_datasets/README.md")
+def medium() -> Iterator[str]:
+    """The presets' networks and protocol."""
+    own = CQL()
+    yield f"Networks have {word(len(own.hidden))} layers of {own.hidden[0]}; batch size {own.batch_size}"
+    first, ratio, _ = (phase.steps for phase in sa_protocol())
+    yield f"({first:,} + {ratio:,} + joint steps)"

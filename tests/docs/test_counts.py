@@ -16,6 +16,7 @@ import pytest
 from counts import COUNTS, ROOT
 
 from sapp.algorithms.edac import edac, sac_n
+from sapp.cli.main import main
 from sapp.data.benchmark_names import NAMES
 
 PARTS = (counts_of_docs, counts_of_studies)
@@ -26,6 +27,12 @@ def test_the_oldest_python_is_the_packages() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in readme
+
+
+def test_the_exit_code_of_an_error_is_the_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert f"the exit code is {main(['evaluate', 'no-such-run'])}, and nothing half-written is left" in text
+    assert capsys.readouterr().err.startswith("sapp: error: ")
 
 
 def test_the_presets_of_edac_and_sac_n_are_its_pages() -> None:
