@@ -6,304 +6,46 @@ fragment is made from what it counts and must stand there word for word, whateve
 
 from __future__ import annotations
 
-import ast
-import csv
-import json
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+import tomllib
+from collections.abc import Iterator
 
+import counts_of_docs
+import counts_of_studies
 import pytest
-from more_formats import FORMATS as MORE_FORMATS
-from scenarios import SCENARIOS
+from counts import COUNTS, ROOT
 
-from sapp.algorithms import BEAR, CQL, EDAC, UWAC, FisherBRC
-from sapp.algorithms.cql import STATES_AT_ONCE
+from sapp.algorithms.edac import edac, sac_n
+from sapp.cli.main import main
 from sapp.data.benchmark_names import NAMES
-from sapp.data.loaders.limits import FREE, RATIO
-from sapp.experiments.grid import SCALES, scaled
-from sapp.experiments.paper_grids import alpha_sweep, table1
-from sapp.report.sources import read
-from sapp.runs.phases import sa_protocol
-from sapp.runs.plan import SETTINGS
-from sapp.tabular.divergence import DIVERGENCES
-from sapp.theory.audit import ALPHAS
-from sapp.theory.chain_tuned import GRID, SHARES
-from sapp.theory.families import FAMILIES, REDRAWN
-from sapp.training.population import STRIDE, TOGETHER
-from sapp.weights.registry import ABOUT
-from studies.arithmetic.arithmetic import read_rows as arithmetic_rows
-from studies.baselines import tables as baselines
-from studies.physics.tables import rows as replayed
-from studies.state_ratios.page import SHIFTS, cell
-from studies.state_ratios.page import rows as ratios
 
-ROOT = Path(__file__).parents[2]
-WORDS = (
-    "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
-    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
-)  # fmt: skip
-Fragments = Callable[[], Iterator[str]]
-COUNTS: dict[str, Fragments] = {}
-"""By page."""
+PARTS = (counts_of_docs, counts_of_studies)
+"""Register their pages when they are imported."""
 
 
-def counts_of(page: str) -> Callable[[Fragments], Fragments]:
-    """Register what makes a page's fragments."""
-
-    def register(made: Fragments) -> Fragments:
-        COUNTS[page] = made
-        return made
-
-    return register
+def test_the_oldest_python_is_the_packages() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"Python {project['requires-python'].removeprefix('>=')} or newer" in readme
 
 
-def word(count: float) -> str:
-    """A whole number in words."""
-    assert count == int(count)
-    return {30: "thirty", 50: "fifty", 100: "hundred"}.get(int(count)) or WORDS[int(count)]
+def test_the_exit_code_of_an_error_is_the_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert f"the exit code is {main(['evaluate', 'no-such-run'])}, and nothing half-written is left" in text
+    assert capsys.readouterr().err.startswith("sapp: error: ")
 
 
-def assigned(file: str, name: str) -> ast.expr:
-    """What a module of the tests sets a name to, as it is written there."""
-    for node in ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8")).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(each, ast.Name) and each.id == name for each in targets):
-            return node.value
-    raise AssertionError(f"{file} has no {name}")
-
-
-def keys(file: str, name: str) -> list[str]:
-    """The keys of a dictionary of the tests, without those of dictionaries that it unpacks."""
-    return [each.value for each in assigned(file, name).keys if each is not None]
-
-
-def values(file: str, name: str) -> Any:
-    """A literal of the tests."""
-    return ast.literal_eval(assigned(file, name))
-
-
-def of_make(name: str) -> int:
-    """A number that the Makefile sets."""
-    (found,) = re.findall(rf"(?m)^{name} \?= (\d+)$", (ROOT / "Makefile").read_text(encoding="utf-8"))
-    return int(found)
-
-
-def csv_rows(file: str) -> list[dict[str, str]]:
-    """Rows of a study."""
-    with open(ROOT / "studies" / file, encoding="utf-8", newline="") as opened:
-        return list(csv.DictReader(opened))
-
-
-@counts_of("docs/reliability.md")
-def reliability() -> Iterator[str]:
-    """How much `make test`, `make fuzz` and `make faults` try."""
-    source = (ROOT / "tests" / "fuzz" / "test_fuzz.py").read_text(encoding="utf-8")
-    (cases,) = map(int, re.findall(r'"SAPP_FUZZ_CASES", "(\d+)"', source))
-    formats = [*keys("fuzz/test_fuzz.py", "FORMATS"), *MORE_FORMATS]
-    slow = values("fuzz/test_fuzz.py", "SLOW")
-    total = sum(max(1, cases // slow.get(name, 1)) for name in formats)
-    rows = [json.loads(line) for line in (ROOT / "bench/rows/reliability.jsonl").read_text().splitlines()]
-    assert {row["name"] for row in rows if row["kind"] == "fuzz"} == set(formats)
-    yield f"`make test` generates some {round(total, -2)} cases from a seed"
-    yield f"`make fuzz` {of_make('FUZZ'):,} of most kinds"
-    yield f"`make faults` (`FAULTS={of_make('FAULTS')}`: cases per command, half as many where it trains)"
-    quick = word(len(values("faults/test_faults.py", "QUICK")))
-    yield f"does this to {len(SCENARIOS)} commands, `make test` to {quick} of them"
-    pairs, few = (values("faults/test_races.py", name) for name in ("PAIRS", "FEW"))
-    yield f"`make faults` starts {sum(pairs.values())} pairs of processes on the same"
-    yield f"`make test` starts {sum(few.values())}."
-    hostile = (ROOT / "tests" / "faults" / "test_hostile.py").read_text(encoding="utf-8")
-    (times,) = re.findall(r"max\(LEAST, (\d) \* size\)", hostile)
-    yield f"{len(keys('faults/test_hostile.py', 'HOSTILE'))} files and folders (`tests/faults/test_hostile.py`)"
-    (power,) = re.findall(r"(?m)^LEAST = 1 << (\d+)$", hostile)
-    yield f"more than {word(int(times))} times its size (or {2 ** (int(power) - 20)} MiB)"
-    yield f"more than {RATIO} times its size (and more than {FREE >> 20} MiB)"
-    yield f"(`JAX_DEFAULT_PRNG_IMPL` and {word(len(SETTINGS) - 1)} more)"
-
-
-@counts_of("README.md")
-def readme() -> Iterator[str]:
-    """What there is, and how many baselines were trained."""
-    estimators = [name for name, about in ABOUT.items() if "state ratio" in about]
-    yield f"{word(len(estimators))} estimators of that ratio"
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (seeds,) = map(int, re.findall(r'"hopper-medium", seeds=(\d)', text))
-    yield f"{word(2 * seeds)} runs train together"
-    yield f"its {word(len(NAMES))} locomotion datasets"
-    yield f"(two layers of 256, batch size 256, {3 * CQL().action_samples} sampled actions)"
-    yield f"Of {word(len(baselines.PUBLISHED))} baselines, these and Fisher-BRC come within four points"
-    grid = table1(scaled("paper"))
-    steps = {1_000_000: "a million"}[sa_protocol()[-1].steps]
-    yield f"main table ({word(len(grid.datasets))} datasets, {steps} steps)"
-    (six,) = read([ROOT / "studies" / "six_datasets" / "rows" / "scores.csv"])
-    yield f"([{word(len(six.datasets))} datasets](studies/six_datasets/README.md))"
-
-
-@counts_of("docs/cli.md")
-def cli() -> Iterator[str]:
-    """Where the device runs many steps at once, and what can be made."""
-    yield f"multiples of {STRIDE} steps are fastest"
-    yield f"`all` makes all {word(len(NAMES))}."
-    yield f"makes {word(3 * 2)} variants per seed"
-
-
-@counts_of("docs/experiments.md")
-def experiments() -> Iterator[str]:
-    """Of the grids."""
-    assert "small" in SCALES
-    yield f"Table 1, {word(len(table1(scaled('paper')).datasets))} datasets"
-    yield f"Table 6, {word(len(alpha_sweep(scaled('paper')).datasets))} datasets"
-    yield f"medium and random data, 200k steps, {word(len(scaled('small').seeds))} seeds"
-    assert scaled("small").steps == 200_000
-
-
-@counts_of("docs/algorithms/cql.md")
-def cql() -> Iterator[str]:
-    """The penalty's actions, and the protocol."""
-    each = CQL().action_samples
-    yield f"{word(each).capitalize()} actions come from π(·|s), {word(each)} from π(·|s')"
-    yield f"and {word(each)} are uniform over the action box"
-    yield f"log Σ exp over {3 * each} actions of"
-    first, ratio, joint = (phase.steps for phase in sa_protocol())
-    yield f"{first // 1000}k steps of CQL, {ratio // 1000}k of the ratio alone, {joint // 10**6}M of both"
-
-
-@counts_of("docs/performance.md")
-def performance() -> Iterator[str]:
-    """Samples, actions, steps of a graph."""
-    yield f"A {word(UWAC().passes)} dropout samples of {word(UWAC().next_actions)} actions per state"
-    each = CQL().action_samples
-    yield f"{3 * each + 1} scored actions per state ({3 * each} proposals and the logged one)"
-    yield f"{word(STRIDE)} steps (`STRIDE`)"
-
-
-@counts_of("docs/architecture.md")
-def architecture() -> Iterator[str]:
-    """Steps of a graph, and the programs that share it."""
-    yield f"{word(STRIDE)} steps (`STRIDE`) are one iteration"
-    yield f"shared by up to {word(TOGETHER)} programs of different shapes"
-
-
-@counts_of("docs/benchmarks.md")
-def benchmarks() -> Iterator[str]:
-    """Of CQL's penalty."""
-    each = CQL().action_samples
-    yield f"{each} actions from each of three sources"
-    yield f"products over {3 * each + 1} actions × {CQL().batch_size} states"
-    yield f"accumulated over {STATES_AT_ONCE} states at a time"
-
-
-@counts_of("docs/precision.md")
-def precision() -> Iterator[str]:
-    """What settings were compared on."""
-    rows = arithmetic_rows(ROOT / "studies" / "arithmetic" / "rows.csv")
-    yield f"On {word(len({row.dataset for row in rows}))} datasets over {max(row.step for row in rows):,} steps"
-    yield f"over the penalty's {word(3 * CQL().action_samples)} sampled actions"
-
-
-@counts_of("docs/algorithms/bear.md")
-def bear() -> Iterator[str]:
-    """Its draws."""
-    yield f"{word(BEAR().mmd_samples)} draws of π, y {word(BEAR().mmd_samples)} of the VAE"
-
-
-@counts_of("docs/algorithms/edac.md")
-def edac() -> Iterator[str]:
-    """Its layers."""
-    yield f"{word(len(EDAC().hidden)).capitalize()} layers of {EDAC().hidden[0]}, the critics' last layer"
-
-
-@counts_of("docs/algorithms/fisher-brc.md")
-def fisher() -> Iterator[str]:
-    """Its mixture."""
-    own = FisherBRC()
-    yield f"{word(own.components)} tanh-Gaussians"
-    yield f"{word(len(own.hidden))} layers of {own.hidden[0]} with orthogonal"
-
-
-@counts_of("docs/physics.md")
-def physics_page() -> Iterator[str]:
-    """Which rows were replayed: an episode of HalfCheetah has a thousand steps."""
-    (rows,) = {int(row["rows"]) for row in replayed() if row["file"].startswith("halfcheetah")}
-    yield f"each recorded state of the first {word(rows // 1000)} episodes of D4RL's files"
-
-
-@counts_of("studies/physics/README.md")
-def physics_study() -> Iterator[str]:
-    """As its page says."""
-    files = {row["file"] for row in replayed()}
-    (rows,) = {int(row["rows"]) for row in replayed() if row["file"].startswith("halfcheetah")}
-    yield f"the first {word(rows // 1000)} episodes of {word(len(files))} genuine D4RL files"
-    yield f"D4RL's files of the {word(len({name.split('_')[0] for name in files}))} environments"
-
-
-@counts_of("studies/state_ratios/README.md")
-def state_ratios() -> Iterator[str]:
-    """Problems of each estimator, how far policies were shifted, seeds, and the sizes of tests' problems."""
-    made = ratios()
-    problems = [{row["problem"] for row in made if row["estimator"] == name} for name in ("now", "dualdice regression")]
-    near = [{row["problem"] for row in made if row["problem"] in each} & {"corridors", "pendulum", "halfcheetah"}
-            for each in problems]  # fmt: skip
-    yield f"ranks logged states on {word(len(near[0]))} problems"
-    yield f"up to {word(max(SHIFTS))} standard deviations away"
-    yield f"DualDICE, on {word(len(near[1]))}, has"
-    yield f"k = {', '.join(f'{each:g}' for each in SHIFTS[:-1])} or {SHIFTS[-1]:g} of the behaviour's"
-    seeds = {len(cell(made, name, "now", shift, "spearman")) for name in near[0] for shift in SHIFTS}
-    assert len(seeds) == 1
-    yield f"γ = 0.99, {word(*seeds)} seeds."
-
-
-@counts_of("studies/sepsis/README.md")
-def sepsis() -> Iterator[str]:
-    """Logs and grids of either divergence."""
-    found = {}
-    for name in ("kl", "cql"):
-        rows = csv_rows(f"sepsis/rows/{name}.csv")
-        tuning = [row for row in rows if row["role"] == "tuning"]
-        grid = sorted({float(row["alpha"]) for row in tuning if row["method"] == "pp"})
-        counts = sorted({float(row["alpha"]) for row in tuning if row["method"] == "count"})
-        assert counts == pytest.approx([10 * alpha for alpha in grid])
-        logs = ({row["draw"] for row in rows if (row["role"] == "tuning") == first} for first in (True, False))
-        found[name] = (*map(len, logs), grid)
-    tune, judge, grid = found["kl"]
-    yield f"over {tune} tuning logs of each size. The table covers {judge} other logs"
-    assert (grid[0], grid[-1]) == (1e-3, 1.0)
-    yield f"The grid has {len(grid)} values from 10⁻³ to 1 (for counts, ten times as large)"
-    tune, judge, grid = found["cql"]
-    yield f"({tune} to tune, {judge} to evaluate)"
-    assert (grid[0], grid[-1]) == (1e-4, 0.03)
-    yield f"({word(len(grid))} values of α from 10⁻⁴ to 0.03)"
-
-
-@counts_of("studies/theory/README.md")
-def theory() -> Iterator[str]:
-    """Families in which the theorems on upper bounds say something, and what was varied."""
-    rows = csv_rows("theory/rows/audit.csv")
-    says = {
-        row["family"]
-        for row in rows
-        if re.fullmatch(r"theorem[1357]-repaired", row["statement"])
-        and int(row["informative"]) >= 0.02 * int(row["checked"])
-    }
-    yield f"except in {word(len(says))} families built to avoid this"
-    families = {row["family"] for row in rows}
-    assert families == set(FAMILIES)
-    yield f"# every statement over {word(len(families))} families"
-    yield f"There are {word(len(families))} families"
-    yield f"{word(len(REDRAWN))} single MDPs, *{REDRAWN[0]}* and *{REDRAWN[1]}*"
-    yield f"{word(len(DIVERGENCES))} divergences, {word(len(ALPHAS))} values of α, two of γ"
-    yield f"in {100 * SHARES[0]:g} to {100 * SHARES[1]:g} % of its trajectories"
-    yield f"α is 0 or one of {len(GRID) - 1} values between 10⁻³ and 100"
-
-
-@counts_of("studies/README.md")
-def answers() -> Iterator[str]:
-    """The short answers' own."""
-    (six,) = read([ROOT / "studies" / "six_datasets" / "rows" / "scores.csv"])
-    yield f"on one of {word(len(six.datasets))} datasets"
-    yield f"do on all {word(len(baselines.DATASETS))} datasets, within 4 points; state-aware weights add little"
+def test_the_presets_of_edac_and_sac_n_are_its_pages() -> None:
+    """η and the number of critics, for every dataset of the benchmark."""
+    text = (ROOT / "docs" / "algorithms" / "edac.md").read_text(encoding="utf-8")
+    for name in NAMES:
+        environment, _, quality = name.partition("-")
+        (row,) = re.findall(rf"(?m)^\| {environment} \| (\d+) \| ([^|]+) \| ([^|]+) \|$", text)
+        plain, *others = row[1].split("; ")
+        eta = next((each.split()[0] for each in others if quality in re.split(r" on | and ", each)), plain)
+        assert (edac(name).critics, edac(name).eta) == (int(row[0]), float(eta)), name
+        first, _, rest = row[2].partition(" on medium, else ")
+        assert sac_n(name).critics == int(first if quality == "medium" or not rest else rest), name
 
 
 def missing(text: str, fragments: Iterator[str]) -> list[str]:
