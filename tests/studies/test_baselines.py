@@ -36,7 +36,7 @@ def test_what_the_page_says_of_published_scores_follows_from_its_rows() -> None:
         for dataset, published in zip(DATASETS, PUBLISHED[name][1:], strict=True):
             steps = of(made, method, run, dataset)
             assert abs(np.mean(list(steps[max(steps)].values())) - float(published)) < 4, (name, dataset)
-    assert "none with Holm's correction" in state_aware(made)
+    assert "and none after it" in state_aware(made)
 
 
 def test_a_longer_run_takes_the_place_of_a_shorter_one() -> None:
