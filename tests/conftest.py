@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 MAPS = Path("/proc/self/maps")
-MANY_MAPS = 40_000
+MANY_MAPS = 20_000
 """A process may have 65,530 memory maps (Linux's default), and a compiled program keeps up to some hundreds of them:
 where none is left, the compiler ends the process."""
 BEGAN = pytest.StashKey[float]()
