@@ -266,14 +266,17 @@ class _Log(LogRows):
             values = self.arrays.get(key)
             if values is None or values.dtype.kind not in "iuf" or values.dtype.itemsize < 8:
                 continue
-            wide = values.reshape(len(values), -1).astype(np.float64)
-            with np.errstate(over="ignore", invalid="ignore"):
-                lost = np.abs(wide - wide.astype(np.float32)).max(axis=0) > 0.01 * wide.std(axis=0)
-            for i in np.flatnonzero(lost & (np.ptp(wide, axis=0) > 0)):
+            wide = values.reshape(len(values), -1)
+            for i in np.flatnonzero(_hardly_moves(wide)):
+                column = wide[:, i].astype(np.float64)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    lost = np.abs(column - column.astype(np.float32)).max() > 0.01 * column.std()
+                if not lost or np.ptp(column) == 0:
+                    continue
                 what = key if values.ndim == 1 else f"{key} {i}"
                 self.ledger.say(
                     Kind.WARNING,
-                    f"{what} is so large beside its changes ({wide[:, i].min():.10g} to {wide[:, i].max():.10g}) that "
+                    f"{what} is so large beside its changes ({column.min():.10g} to {column.max():.10g}) that "
                     f"seven digits blur them: subtract a constant in the log",
                 )
 
@@ -325,6 +328,18 @@ class _Log(LogRows):
         if self.mapping.clip_actions:
             self.arrays["action"] = clipped(action, low, high, self.ledger)
         return {"action_low": low, "action_high": high}
+
+
+def _hardly_moves(values: np.ndarray) -> np.ndarray:
+    """Columns of [N, D] whose standard deviation may be below 1e-5 of their largest number, or too large for float32.
+
+    The squared deviations of a thousand rows are part of those of all: columns where they suffice are not looked at
+    whole, which would take as long as reading the file.
+    """
+    few = values[:: max(1, len(values) // 1_000)].astype(np.float64)
+    largest = np.maximum(np.abs(values.max(axis=0).astype(np.float64)), np.abs(values.min(axis=0).astype(np.float64)))
+    moves = few.std(axis=0) * np.sqrt(len(few) / len(values)) > 1e-5 * largest
+    return ~moves | (largest > np.finfo(np.float32).max)
 
 
 def _features(table: Table, mapping: Columns, role: str, uses: dict[str, str], ledger: Ledger) -> np.ndarray:
