@@ -45,9 +45,8 @@ class BRAC(Algorithm):
     dual ascent on E[w(s)·(D(s) − ``target_divergence``)], within [0, 500]. The first ``behaviour_steps`` updates clone
     β by −E_B[log β(a|s)] instead. ``BRAC(weights=DualDICE())`` is SA-BRAC.
 
-    Defaults: the authors' script for the primal KL form (Wu et al. 2019), 300k + 500k steps, but for α. They tune it by
-    task; their script's 0.1 lets the policy leave the data of D4RL's locomotion tasks, and so does 1 (see the page of
-    results), so it is 5 here. It has the unit of a reward.
+    Defaults: the authors' script for the primal KL form (Wu et al. 2019), 300k + 500k steps, but for α, which has the
+    unit of a reward. They tune it by task, and their script has 0.1; here it is 5 (see the page of results).
 
     Attributes:
         alpha: α, the weight of the divergence, in the unit of a reward.
@@ -186,7 +185,7 @@ class BRAC(Algorithm):
         }
 
     def distance(self, policy: TanhGaussian, behaviour: TanhGaussian, key: Array) -> Array:
-        """D(s) of two distributions over actions, [B]; gradients reach the policy through its draws."""
+        """D(s) between distributions over actions, [B]; gradients reach the policy through its draws."""
         own_key, other_key = jax.random.split(key)
         action, log_prob = policy.sample_many(own_key, self.samples)
         if self.divergence == "kl":
@@ -209,8 +208,8 @@ def brac_p(_: str) -> BRAC:
 def brac_mmd(_: str) -> BRAC:
     """BRAC-p with the squared MMD at a weight of ours: the authors tune α by task.
 
-    The squared MMD of four draws of one distribution with four others of it is (2/4)·(1 − E k), some 0.02 to 0.04 of
-    clones of D4RL's medium policies. At an α that holds the actor that is 10 to 20 per step, more than the reward:
-    values would be negative, and an end of the episode a gain. So it is in the policy only.
+    The squared MMD of n draws of one distribution with n others of it is (2/n)·(1 − E k), not 0. At an α that holds the
+    actor that is more per step than the reward: values would be negative, and an end of the episode a gain. So it is in
+    the policy only.
     """
     return BRAC(divergence="mmd", alpha=500.0, value_penalty=False)

@@ -279,7 +279,7 @@ def critic_gradient(
     """``critic_loss`` with its metrics, and its gradient.
 
     Everything in it is a mean over states, so on a CPU it is the mean of the same over equal parts of the batch:
-    activations then stay in the cache (a fifth faster at two layers of 256) and need a fraction of the memory.
+    activations then stay in the cache, which is faster, and need a fraction of the memory.
     Accelerators take the batch whole.
     """
     function = jax.value_and_grad(critic_loss, has_aux=True)

@@ -31,7 +31,7 @@ class DiscreteBCState(eqx.Module):
 class DiscreteBC(ScoreLearner):
     """−E_B[log β(a|s)], β = softmax(network(s)). It plays the likeliest action.
 
-    Defaults: the settings of ``DiscreteCQL``, so that the two differ in nothing but the loss.
+    Defaults: the settings of ``DiscreteCQL``, so that they differ in nothing but the loss.
 
     Examples:
         >>> import numpy as np

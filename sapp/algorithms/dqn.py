@@ -82,7 +82,7 @@ class DQN(ScoreLearner):
     ``optimiser="rmsprop"`` is Dopamine's DQN.
 
     Attributes:
-        target_every: updates between two copies of Q into its target.
+        target_every: updates between copies of Q into its target.
         quantiles: number of quantiles of the return, for QR-DQN; 0 = the mean alone.
         double: the target's action is the best by Q, not by its target copy.
         optimiser: adam or rmsprop.

@@ -78,7 +78,7 @@ Rows = Annotated[
     int | None, typer.Option("--rows", help="Parallel environments per seed [sac: 16, dqn: 64].")
 ]
 Chunk = Annotated[
-    int, typer.Option("--chunk", help="Steps, and as many updates, between two changes of the acting policy.")
+    int, typer.Option("--chunk", help="Steps, and as many updates, between changes of the acting policy.")
 ]
 Episodes = Annotated[int, typer.Option("--eval-episodes", help="Episodes per snapshot (0 = off).")]
 Record = Annotated[

@@ -17,7 +17,7 @@ def add_command(app: typer.Typer) -> None:
         epilog="Example: sapp demo --out runs/demo",
         help="Show where state-aware pessimism must help and where it cannot: CQL, SA-CQL and a control, solved "
         "exactly and learned by networks; then a policy's value as estimated from its logs, an ONNX file and a figure. "
-        "Under three minutes on two cores. If --out holds a demo that was interrupted, it continues.",
+        "Takes under three minutes. If --out holds a demo that was interrupted, it continues.",
     )(demo)
 
 

@@ -29,7 +29,7 @@ NAME is one of these, or a Python file of your own whose function grid(scale) de
 \b
 {chr(10).join(f"  {name:<14} {what}" for name, what in EXPERIMENTS.items())}
 
---scale smoke takes minutes on two cores (tiny networks on logs of the point task, to show that all parts work), small
+--scale smoke takes minutes on a CPU (tiny networks on logs of the point task, to show that all parts work), small
 takes hours on one GPU (medium and random data, 200k steps), and paper is the paper's protocol. Results go into a
 store; what it holds is never trained again, and the same command resumes an interrupted experiment. --rows also keeps
 the results as CSV files, from which an experiment can continue without its store and run folders.

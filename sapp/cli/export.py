@@ -25,7 +25,7 @@ def export(
     target: Annotated[Path, typer.Argument(metavar="FILE.onnx", help="What to write.", show_default=False)],
     member: Annotated[str | None, typer.Option("--member", help="Which policy, if the run has several.")] = None,
     step: Annotated[int | None, typer.Option("--step", help="Which checkpoint [the newest].")] = None,
-    samples: Annotated[int, typer.Option("--samples", help="Random inputs on which the two are compared.")] = 1_000,
+    samples: Annotated[int, typer.Option("--samples", help="Random inputs on which it is compared.")] = 1_000,
     force: Force = False,
     json: Json = False,
 ) -> None:

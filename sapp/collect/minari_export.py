@@ -34,7 +34,7 @@ def save_minari(dataset: Dataset, identity: str, *, description: str = "", root:
     Args:
         dataset: what to write; observations as they were logged.
         identity: such as "cartpole/random-v0"; it must not exist yet.
-        description: one or two sentences.
+        description: for readers, a sentence or so.
         root: a folder other than Minari's usual one.
 
     Examples:

@@ -72,7 +72,7 @@ def train(
         algorithm: SAC's settings.
         random_steps: of them at the start with uniform actions, rounded up to whole chunks.
         rows: environments of a member that run side by side.
-        chunk: steps (and updates) between two changes of the acting policy; a multiple of ``rows``.
+        chunk: steps (and updates) between changes of the acting policy; a multiple of ``rows``.
         window: capacity of the replay buffer for learning; the log on disk always holds everything.
         snapshots: how many policies to keep of each member, denser early.
         checkpoint_every: steps between checkpoints.

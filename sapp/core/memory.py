@@ -10,7 +10,7 @@ import sys
 def give_back() -> None:
     """Return freed memory to the system.
 
-    Compiling a program takes hundreds of MiB for seconds; glibc would keep them for as long as the process lives.
+    Compiling a program takes much memory for a short time; glibc would keep it for as long as the process lives.
     """
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library

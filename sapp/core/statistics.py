@@ -1,10 +1,9 @@
 """Means with intervals that hold what they say, also with a handful of seeds.
 
-The interval of a mean is Student's, however many values there are: the percentiles of a bootstrap of three normal
-values cover the truth 75 times in a hundred, of eleven to twenty 91 or 92 times, not 95. The tests hold every interval
-here to its word by simulation and say how far it falls short where it must: of one method whose seeds collapse one time
-in seven, a mean of three to ten seeds is covered 79 to 88 times in a hundred (differences of two such methods, 96 to 98
-times).
+The interval of a mean is Student's, however many values there are: the percentiles of a bootstrap of a handful of
+normal values cover the truth too seldom. The tests hold every interval here to its word by simulation and say how far
+it falls short where it must: at the mean of one method some of whose seeds collapse, not at differences of two such
+methods.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Dataset(Episodes):
     input says both, terminal wins. A last episode that neither ends gets a time-out on its last row.
 
     The constructor wants all six arrays and checks them; ``from_arrays`` also fills in what real files leave out.
-    Arrays are held as read-only float32 or bool. Two datasets hold the same data if their ``fingerprint`` is equal.
+    Arrays are held as read-only float32 or bool. Datasets of equal ``fingerprint`` hold the same data.
 
     Attributes:
         observation: float32 [N, O].
@@ -131,8 +131,8 @@ class Dataset(Episodes):
         Rewards and flags may be (N,) or (N, 1); any numeric dtype is taken; flags may be bool, integer or float 0/1.
 
         Where episodes end without a terminal is known from ``episode`` (an id per row: it ends where the id changes) or
-        ``timeout``; ``max_episode_steps`` adds a time-out every so many steps of an episode. With none of the three, it
-        is inferred: a boundary lies where ``next_observation[i]`` differs from ``observation[i + 1]`` by more than
+        ``timeout``; ``max_episode_steps`` adds a time-out every so many steps of an episode. With none of these, it is
+        inferred: a boundary lies where ``next_observation[i]`` differs from ``observation[i + 1]`` by more than
         ``tolerance`` (relative to max(1, |value|)). Without ``next_observation`` either, only terminals and the end
         of the data count.
 
@@ -258,7 +258,7 @@ class Dataset(Episodes):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the six arrays and the action bounds, the same everywhere; name and extras do not count."""
+        """SHA-256 over all arrays and the action bounds, the same everywhere; name and extras do not count."""
         digest = hashlib.sha256()
         for key in (*ARRAYS, "action_low", "action_high"):
             value: np.ndarray = getattr(self, key)

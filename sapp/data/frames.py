@@ -175,7 +175,7 @@ class FrameDataset(Episodes):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over the five arrays, the number of actions and the stack; the same in memory and in a map."""
+        """SHA-256 over all arrays, the number of actions and the stack; the same in memory and in a map."""
         return fingerprint(self.frames, self.action, self.reward, self.terminal, self.timeout, self.num_actions,
                            self.stack)  # fmt: skip
 

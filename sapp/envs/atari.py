@@ -108,7 +108,7 @@ class Atari:
     def restart(self, rows: IntArray, episode: IntArray | None = None) -> Frames:
         """Starts new episodes in some rows; see `FrameEnvironment.restart`.
 
-        A new random stream means loading the ROM again, some 0.1 s; without episode numbers it is a few ms.
+        A new random stream means loading the ROM again, which is slow; without episode numbers nothing is loaded.
         """
         rows = np.asarray(rows)
         seeds = np.full(len(rows), -1)

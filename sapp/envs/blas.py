@@ -1,7 +1,7 @@
 """Small matrix products on one core.
 
 NumPy's OpenBLAS spreads even small products over all cores, and its idle threads then spin for milliseconds, against
-the simulator's own threads: on a busy machine of two cores a policy of 1.6 ms took 30 ms. One core is faster there.
+the simulator's own threads: on a busy machine of few cores a policy takes many times as long. One core is faster there.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ point too.
 
 The logged behaviour (`behaviour_dataset`) mostly takes the long way, slowly; one episode in five takes the short way,
 faster but so carelessly that some end in the pit. The best policy is in neither: short way, full speed, no
-recklessness. Mean returns: uniform actions 1.8, the logs 19 (cautious 17, reckless 25), `controller` 38.2.
+recklessness: `controller`. The returns of the logs lie between its own and those of uniform actions, reckless
+episodes' above the others'.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Study:
 
 
 def rehearsal(scale: Scale) -> Scale:
-    """A scale with its name and seeds, at which every part takes a minute on two cores."""
+    """A scale with its name and seeds, at which every part is over soon, also on a CPU."""
     return replace(
         scale, steps=40, pretrain=20, ratio=20, eval_every=20, eval_episodes=1, log_every=10,
         changes=SCALES["smoke"].changes, note="rehearsal",

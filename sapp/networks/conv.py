@@ -136,7 +136,7 @@ class ConvScores(eqx.Module):
     """The structure of a network that scores all actions from stacks of frames; by default the Nature CNN.
 
     ``channels``, ``kernels`` and ``strides`` name one convolution each, all with valid padding; ``features`` is the
-    width of the dense layer after them. Small images take small kernels: ``ConvScores((16, 16), (3, 3), (1, 1), 64)``.
+    width of the dense layer after them. Small images take small kernels, as in the example.
 
     Examples:
         >>> import sapp

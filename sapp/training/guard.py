@@ -23,7 +23,7 @@ SPEAK, STOP = 1.25, 10.0
 """A mean value beyond so many times the limit is an event; beyond so many, the member is stopped."""
 LOST = 3.0
 """So is a root mean squared TD error beyond so many times what one step adds: the critic no longer follows its
-targets. Healthy ones on D4RL's datasets stay below half of it."""
+targets. Healthy ones on D4RL's datasets stay well below."""
 
 
 def largest_reward(dataset: Any) -> float:

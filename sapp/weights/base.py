@@ -20,9 +20,8 @@ Metrics = dict[str, Array]
 class StateWeights(eqx.Module):
     """Weights w(s) over the states of a batch; an algorithm multiplies its per-state penalty by them.
 
-    Like an algorithm they have three methods: ``init`` (their own state), ``update`` (their own learning) and
-    ``weights``. They do not know which algorithm they serve. If they are f of an estimated state ratio, derive from
-    ``RatioWeights``.
+    Like algorithms they have ``init`` (their own state) and ``update`` (their own learning), and ``weights``. They do
+    not know which algorithm they serve. If they are f of an estimated state ratio, derive from ``RatioWeights``.
 
     A field of one of these names means the same in every subclass.
 

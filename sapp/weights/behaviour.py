@@ -23,8 +23,8 @@ class TanhBehaviour(eqx.Module):
     """β̂(a|s), the distribution of tanh(u), u ~ N(μ(s), diag σ(s)²): what most policies that write logs are.
 
     Particles follow it, so its shape counts. A Gaussian over the actions themselves, cut off at ±1, moves their mean
-    inwards wherever logs lie close to a bound: on HalfCheetah's medium policy particles then run 0.1 m/s slower than
-    the behaviour's own in the same model, and the ratio's rank correlation with the truth is 0.56 in place of 0.64.
+    inwards wherever logs lie close to a bound: on HalfCheetah's medium policy particles then run slower than the
+    behaviour's own in the same model, and the ratio ranks states less well.
     """
 
     mlp: MLP

@@ -120,7 +120,7 @@ class OccupancyModel(ClassifierWeights):
 
         log ω = log μᵖ/μᵝ + log dᵝ/dᴰ + log mass,
 
-    where a classifier between the two kinds of particles gives the first term, and one between the batch with
+    where a classifier between the kinds of particles gives the first term, and one between the batch with
     weights γᵗ (t steps after its episode's start; where an episode was cut off, its last row stands for all that would
     have followed) and the batch as it is gives the second. The model's errors affect both kinds alike, and the second
     term needs no model: as π approaches β the model's error cancels. Both kinds use the same random numbers, so that
@@ -132,15 +132,15 @@ class OccupancyModel(ClassifierWeights):
     makes it a mean model.
 
     The ratio is read from the classifier's mean over about 1/``average`` steps; particles follow means of β̂ and M over
-    1/``model_average``, since otherwise they repeat the noise of a single step a hundred times over. They are no
-    longer than that because a mean of parameters that are still changing is a worse model than any of them (on the
-    pendulum a mean over 1,000 steps takes particles off the circle: radius 0.978, over 100 steps 0.999).
+    1/``model_average``, since otherwise they repeat the noise of a single step many times over. They are no longer
+    than that because a mean of parameters that are still changing is a worse model than any of them: on the
+    pendulum it takes particles off the circle.
 
     Health: the model's error relative to a constant model's (of mean squares, or of log-loss) must lie below
     ``max_error``, the share of particles that leave the range below ``max_left``, the classifier's accuracy below
-    ``max_accuracy`` (above it the two kinds do not overlap and c has no scale), the share of clipped action dimensions
-    below ``max_clipped`` (1: not asked). Otherwise the estimate is *unreliable*, which the run
-    says; with ``fallback`` its weights are then 1. ``ratio/clipped`` says how far the policy has left the data.
+    ``max_accuracy`` (above it particles and data do not overlap and c has no scale), the share of clipped action
+    dimensions below ``max_clipped`` (1: not asked). Otherwise the estimate is *unreliable*, which the run says; with
+    ``fallback`` its weights are then 1. ``ratio/clipped`` says how far the policy has left the data.
 
     Everything is a function of arrays on the device; numbers are leaves, sizes are structure.
 

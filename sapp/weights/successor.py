@@ -42,10 +42,10 @@ class GaussianSuccessor(eqx.Module):
 
     M by the logarithm of each dimension's mean square relative to its change, which is close to maximum likelihood with
     one variance per dimension: every state counts the same, and the gradient does not vanish as M becomes good. A plain
-    mean square's does, and in the layers that all heads share what remained was the gradient of σ: M stayed ten times
-    worse on a pendulum. σ by maximum likelihood around M as it stands, without gradient to M's head. Right for smooth
-    dynamics with little or bell-shaped noise: simulators, motors. On rows that end the task there is nothing to step
-    to, and their successors are not learned.
+    mean square's does, and in the layers that all heads share what remained was the gradient of σ. σ by maximum
+    likelihood around M as it stands, without gradient to M's head. Right for smooth dynamics with little or bell-shaped
+    noise: simulators, motors. On rows that end the task there is nothing to step to, and their successors are not
+    learned.
     """
 
     mlp: MLP

@@ -1,57 +1,96 @@
-"""Numbers on pages: which there are, and what holds each of them.
+"""Numbers on pages: which there are, in digits and in words, and what holds each of them.
 
-A number is held if it stands in a marked section, which a script writes from committed rows; or in a claim, a fragment
-of a page that ``claims.py`` makes from rows; or if ``given_numbers.toml`` says that it is a setting or somebody else's
-figure. On a reference page it is also held if it is a literal of the package's code (on an algorithm's page, of its own
-module and those that it is made of): there it is a default; but for shares, and numbers with a unit of time, of memory
-or of speed, which are measured.
+A number is held if it stands in a marked section, which a script writes from committed rows; in a fragment, which
+``fragments_*.py`` make from code and rows; or in a phrase of ``given/*.toml``, which says why nothing could make it.
+Everything else on a page is scanned: prose, tables, code between backticks, comments in blocks of code. Only what names
+a thing is not a number: labels of the paper (Theorem 3), links, and digits within a word (float32).
 """
 
 from __future__ import annotations
 
-import ast
+import json
+import pkgutil
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, cached_property
+from inspect import cleandoc, isclass, isfunction
 from pathlib import Path
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-GIVEN = Path(__file__).with_name("given_numbers.toml")
-PAGES = [
-    ROOT / "README.md",
-    *sorted(ROOT.glob("docs/**/*.md")),
-    *(page for page in sorted(ROOT.glob("studies/**/*.md")) if "rows" not in page.parts),
-]
-RESULTS = {
-    "README.md", "docs/atari-data.md", "docs/benchmarks.md", "docs/datasets.md", "docs/performance.md",
-    "docs/physics.md", "docs/precision.md", "docs/state-ratios.md", "docs/theory.md",
-}  # fmt: skip
-"""Pages that tell results, with the studies'; all others are reference pages."""
+GIVEN = Path(__file__).parent / "given"
+SHOWN = re.compile(r"^::: ([\w.]+)", re.MULTILINE)
+"""What a page of the reference shows the docstrings of."""
 
-NUMBER = re.compile(r"(?<![\w.,/^_])[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?(?![\d⁰¹²³⁴⁵⁶⁷⁸⁹⁻])")
-UNITS = (
-    "%|‰|×|times|points?|steps/s|run-steps|per second|µs|ms|s|seconds|minutes|hours|days|kB|MB|GB|MiB|GiB|TB/s|"
-    "GFLOP|TFLOP/s|W|thousandths"
+
+def _pages() -> Iterator[str]:
+    files = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("docs/**/*.ipynb"))]
+    files += [page for page in sorted(ROOT.glob("studies/**/*.md")) if "rows" not in page.parts]
+    shown: dict[str, None] = {}
+    for file in files:
+        yield file.relative_to(ROOT).as_posix()
+        shown |= dict.fromkeys(SHOWN.findall(file.read_text(encoding="utf-8")))
+    yield from shown
+
+
+PAGES = tuple(_pages())
+"""Files by their path from the root, and what the reference shows by its name."""
+KINDS = {
+    "definition": "what a word, a formula or a convention means: no code and no row could say otherwise",
+    "example": "of an example that the page makes up",
+    "published": "somebody else's figure, and the page says whose",
+    "elsewhere": "another test holds it: [phrase, test]",
+}
+
+DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)*(?:e[+-]?\d+)?|[½¼¾⅓⅔]"
+WORDS = (
+    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|"
+    "nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|billions?|dozens?|"
+    "half|halves|thirds?|quarters?|fifths?|tenths?|twentieth|hundredths?|twice|thrice"
 )
-UNIT = re.compile(rf"\s?(?:{UNITS})(?![\w])")
-COUNTED = re.compile(r" of (?:the )?\d")
-"""So many of so many."""
-MEASURED = re.compile(
-    r"\s?(?:%|‰|steps/s|run-steps|per second|µs|ms|s|seconds|minutes|hours|days|kB|MB|GB|TB/s|GFLOP|TFLOP/s|W)(?![\w])"
+NUMBER = re.compile(rf"(?<![\w.,/^])(?:{DIGITS})|\b(?:{WORDS})\b", re.IGNORECASE)
+LABEL = (
+    r"(?:Theorem|Lemma|Table|Figure|Section|Proposition|Corollary|Equation|Definition|Assumption|Appendix|Remark)s?"
+    r"\s\(?\d+(?:(?:,|\sand|\sto|–|-)\s?\d+)*"
 )
-IMPORTED = re.compile(r"^from sapp\.algorithms\.(\w+) import", re.MULTILINE)
 NOT_READ = re.compile(
-    r"(?:<!-- made:.*?<!-- end of [\w-]+ -->)|```.*?```|`[^`\n]*`|<!--.*?-->|"
-    r"\]\([^)\n]*\)|https?://\S+|\d+(?:\.\d+){2,}|(?:Python|JAX)(?: ≥)? \d\.\d+",
+    rf"(?m:^ *\d+\. )|(?:<!-- made:.*?<!-- end of [\w-]+ -->)|<!--.*?-->|\]\([^)\n]*\)|https?://\S+|\b{LABEL}",
     re.DOTALL,
 )
-"""What no reader takes for a figure of the page, and sections that scripts write."""
+FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+COMMENT = re.compile(r"(?<!\S)# .*")
 
 
-def name(page: Path) -> str:
-    """A page's path from the root."""
-    return page.relative_to(ROOT).as_posix()
+class Told(NamedTuple):
+    """A number on a page."""
+
+    line: int
+    place: int
+    text: str
+
+
+@cache
+def text_of(page: str) -> str:
+    """A page's text; of a notebook its cells of text, of a name of the reference its docstrings."""
+    if not page.endswith((".md", ".ipynb")):
+        return "\n\n".join(docstrings(pkgutil.resolve_name(page)))
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page.endswith(".md"):
+        return text
+    return "\n\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
+
+
+def docstrings(thing: Any) -> Iterator[str]:
+    """Of a function or a class and its methods, without examples: another test runs these."""
+    own = [thing, *(each for name, each in vars(thing).items() if name[0] != "_")] if isclass(thing) else [thing]
+    for each in own:
+        if isinstance(each, (property, cached_property)):
+            each = getattr(each, "fget", None) or each.func
+        each = getattr(each, "__func__", each)
+        doc = each.__doc__ if isclass(each) or isfunction(each) else None
+        yield re.sub(r"^ *(?:>>>|\.\.\.).*$", "", cleandoc(doc or ""), flags=re.MULTILINE)
 
 
 def plain(text: str) -> str:
@@ -64,81 +103,56 @@ def blank(found: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", found[0])
 
 
-def told(text: str) -> Iterator[tuple[int, int, str]]:
-    """Line, place and text of every number that may be a result: decimals, large numbers, numbers with a unit."""
-    text = NOT_READ.sub(blank, plain(text))
+def comments(block: re.Match[str]) -> str:
+    """A block of code with nothing but its comments."""
+    kept = bytearray(b" " * len(block[0]))
+    for found in COMMENT.finditer(block[0]):
+        kept[found.start() : found.end()] = b"#" * len(found[0])
+    return "".join(each if each == "\n" or keep == ord("#") else " " for each, keep in zip(block[0], kept, strict=True))
+
+
+def numbers(text: str) -> Iterator[Told]:
+    """Every number on a page outside of marked sections; places are those of its ``plain`` text."""
+    text = NOT_READ.sub(blank, FENCE.sub(comments, plain(text)))
     for found in NUMBER.finditer(text):
-        digits = found[0].lstrip("+-")
-        large = float(digits.replace(",", "")) >= 100 and not re.fullmatch(r"(19|20)\d\d", digits)
-        if "." in digits or "e" in digits or "," in digits or large or _has_unit(text, found.end()):
-            yield text.count("\n", 0, found.start()) + 1, found.start(), digits
+        yield Told(text.count("\n", 0, found.start()) + 1, found.start(), found[0])
 
 
-def _has_unit(text: str, end: int) -> bool:
-    return bool(UNIT.match(text, end) or COUNTED.match(text, end))
+def places(text: str, fragment: str) -> list[range]:
+    """Where a fragment stands on a page, whatever the line breaks."""
+    words = map(re.escape, plain(fragment).split())
+    return [range(*found.span()) for found in re.finditer(r"\s+".join(words), plain(text), re.IGNORECASE)]
 
 
-@cache
-def given() -> dict[str, dict[str, str]]:
-    """By page: numbers in words of their kind."""
-    return tomllib.loads(GIVEN.read_text(encoding="utf-8"))
+def missing(text: str, fragments: Iterable[str]) -> list[str]:
+    """The fragments that a page does not have."""
+    return [each for each in fragments if not places(text, each)]
 
 
-def declared(page: str) -> set[str]:
-    """The numbers that are a page's settings, definitions, or figures of others."""
-    return {word for words in given().get(page, {}).values() for word in words.split()}
-
-
-def code_of(page: str) -> list[Path]:
-    """Modules whose literals hold numbers of a reference page: all, or those that an algorithm is made of."""
-    own = ROOT / "sapp" / "algorithms" / f"{Path(page).stem.replace('-', '_')}.py"
-    if not (page.startswith("docs/algorithms/") and own.is_file()):
-        return sorted((ROOT / "sapp").rglob("*.py"))
-    found, waiting = {own}, [own]
-    while waiting:
-        text = waiting.pop().read_text(encoding="utf-8")
-        used = {ROOT / "sapp" / "algorithms" / f"{module}.py" for module in IMPORTED.findall(text)} - found
-        found |= used
-        waiting += used
-    return sorted(found | set((ROOT / "sapp" / "networks").glob("*.py")))
+def unheld(text: str, fragments: Iterable[str]) -> list[Told]:
+    """The numbers of a page that are in none of the fragments."""
+    held = {place for fragment in fragments for span in places(text, fragment) for place in span}
+    return [each for each in numbers(text) if each.place not in held]
 
 
 @cache
-def literals(page: str) -> frozenset[float]:
-    """Every number that the code behind a reference page has as a literal."""
-    found: set[float] = set()
-    for file in code_of(page):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
-                found |= {float(node.value), 100 * float(node.value)}
-    return frozenset(found)
+def given() -> dict[str, dict[str, list[str]]]:
+    """By page and kind: phrases with numbers that nothing makes."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for file in sorted(GIVEN.glob("*.toml")):
+        for page, kinds in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            for kind, phrases in kinds.items():
+                found[page][kind] += [each[0] if kind == "elsewhere" else each for each in phrases]
+    return found
 
 
-def covered(text: str, claims: Iterable[str]) -> tuple[set[int], list[str]]:
-    """Places of a page inside of claims, and the claims that are not on it."""
-    text = plain(text)
-    places: set[int] = set()
-    missing = []
-    for claim in claims:
-        starts = [found.start() for found in re.finditer(re.escape(plain(claim)), text)]
-        for start in starts:
-            places |= set(range(start, start + len(plain(claim))))
-        if not starts:
-            missing.append(claim)
-    return places, missing
+def elsewhere() -> Iterator[tuple[str, str]]:
+    """Phrases that other tests hold, each with its test's file and name."""
+    for file in sorted(GIVEN.glob("*.toml")):
+        for kinds in tomllib.loads(file.read_text(encoding="utf-8")).values():
+            yield from (tuple(each) for each in kinds.get("elsewhere", ()))
 
 
-def unheld(page: Path, claims: Iterable[str]) -> list[str]:
-    """The numbers of a page that nothing holds, each with its line."""
-    text = page.read_text(encoding="utf-8")
-    places, _ = covered(text, claims)
-    allowed = declared(name(page))
-    code = literals(name(page)) if name(page) not in RESULTS and not name(page).startswith("studies/") else frozenset()
-    lines = plain(text).splitlines()
-    return [
-        f"{name(page)}:{line}: {number} in {lines[line - 1][:100]!r}"
-        for line, place, number in told(text)
-        if place not in places
-        and number not in allowed
-        and (float(number.replace(",", "")) not in code or MEASURED.match(plain(text), place + len(number)))
-    ]
+def phrases(page: str) -> list[str]:
+    """What is given on a page."""
+    return [phrase for kind in given().get(page, {}).values() for phrase in kind]

@@ -8,19 +8,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
 
-import counts_of_docs
-import counts_of_studies
 import pytest
-from counts import COUNTS, ROOT
+from fragments import ROOT
 
 from sapp.algorithms.edac import edac, sac_n
 from sapp.cli.main import main
 from sapp.data.benchmark_names import NAMES
-
-PARTS = (counts_of_docs, counts_of_studies)
-"""Register their pages when they are imported."""
 
 
 def test_the_oldest_python_is_the_packages() -> None:
@@ -46,14 +40,3 @@ def test_the_presets_of_edac_and_sac_n_are_its_pages() -> None:
         assert (edac(name).critics, edac(name).eta) == (int(row[0]), float(eta)), name
         first, _, rest = row[2].partition(" on medium, else ")
         assert sac_n(name).critics == int(first if quality == "medium" or not rest else rest), name
-
-
-def missing(text: str, fragments: Iterator[str]) -> list[str]:
-    """The fragments that a page does not have."""
-    flat = " ".join(text.split())
-    return [each for each in fragments if each.lower() not in flat.lower()]
-
-
-@pytest.mark.parametrize("page", COUNTS)
-def test_counts_on_the_page_are_what_there_is(page: str) -> None:
-    assert missing((ROOT / page).read_text(encoding="utf-8"), COUNTS[page]()) == []

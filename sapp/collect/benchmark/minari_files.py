@@ -40,7 +40,7 @@ def write(folder: Path, identity: str, parts: Iterable[Dataset], ours: Mapping[s
         identity: the Minari id.
         parts: at least one; a part's name becomes the episode attribute "policy".
         ours: JSON that says how the data came about.
-        description: one or two sentences.
+        description: for readers, a sentence or so.
     """
     inside = folder / "data"
     inside.mkdir(parents=True)
@@ -68,7 +68,7 @@ def write(folder: Path, identity: str, parts: Iterable[Dataset], ours: Mapping[s
 
 
 class _Writer:
-    """Writes episodes through HDF5's own functions: half the time of h5py's, which counts with 45,000 episodes."""
+    """Writes episodes through HDF5's own functions: faster than h5py's, which counts where there are many episodes."""
 
     def __init__(self) -> None:
         from h5py import h5d, h5p

@@ -135,7 +135,7 @@ def _is_ours(content: bytes) -> bool:
 
 
 def save_npz(dataset: Dataset, path: str | Path, *, compress: bool = False) -> Path:
-    """Write a dataset to an .npz file that ``load`` reads back bit for bit; nothing half-written is ever left.
+    """Write a dataset to an .npz file that ``load`` reads back bit for bit; no unfinished file is ever left.
 
     Args:
         dataset: what to write.

@@ -194,7 +194,7 @@ class FrameWriter:
 
 
 def save_frames(dataset: FrameDataset, folder: str | Path) -> Path:
-    """Write a dataset to a folder that ``load_frames`` maps; nothing half-written is ever left.
+    """Write a dataset to a folder that ``load_frames`` maps; nothing unfinished is ever left.
 
     Args:
         dataset: in memory or mapped.

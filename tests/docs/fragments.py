@@ -1,11 +1,17 @@
-"""What makes counts on pages: a register of fragments by page, and what modules of the tests and rows count."""
+"""Fragments of pages that are made from code and committed rows: the register, and what makes them easy to make.
+
+Each stands on its page word for word, whatever the line breaks. Modules ``fragments_*.py`` beside this one make them.
+"""
 
 from __future__ import annotations
 
 import ast
 import csv
+import importlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +21,24 @@ WORDS = (
     "fourteen", "fifteen", "sixteen", "seventeen", "eighteen",
 )  # fmt: skip
 Fragments = Callable[[], Iterator[str]]
-COUNTS: dict[str, Fragments] = {}
+FRAGMENTS: dict[str, list[Fragments]] = defaultdict(list)
 """By page."""
 
 
-def counts_of(page: str) -> Callable[[Fragments], Fragments]:
-    """Register what makes a page's fragments."""
+def fragments_of(page: str) -> Callable[[Fragments], Fragments]:
+    """Register what makes some of a page's fragments."""
 
     def register(made: Fragments) -> Fragments:
-        COUNTS[page] = made
+        FRAGMENTS[page].append(made)
         return made
 
     return register
+
+
+@cache
+def fragments(page: str) -> tuple[str, ...]:
+    """All fragments of a page."""
+    return tuple(fragment for make in FRAGMENTS.get(page, ()) for fragment in make())
 
 
 def word(count: float) -> str:
@@ -64,3 +76,7 @@ def csv_rows(file: str) -> list[dict[str, str]]:
     """Rows of a study."""
     with open(ROOT / "studies" / file, encoding="utf-8", newline="") as opened:
         return list(csv.DictReader(opened))
+
+
+for each in sorted(Path(__file__).parent.glob("fragments_*.py")):
+    importlib.import_module(each.stem)
