@@ -49,6 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=54)
     parser.add_argument("--precision", default="mixed")
+    parser.add_argument("--kernel", default="auto")
     parser.add_argument("--hidden", default="256,256")
     parser.add_argument("--phase", choices=list(PHASES), default="joint")
     parser.add_argument("--most", type=int, default=40, help="kernels shown")
@@ -56,7 +57,7 @@ def main() -> None:
     data = dataset(17, 6, 100_000)
     program._run_on_gpu = program.run
     widths = tuple(int(width) for width in options.hidden.split(","))
-    algorithm = sapp.CQL(weights=DualDICE(), hidden=widths, precision=options.precision)
+    algorithm = sapp.CQL(weights=DualDICE(), hidden=widths, precision=options.precision, kernel=options.kernel)
     members = [Member(str(seed), algorithm, 0, seed) for seed in range(options.members)]
     population, phase = Population(members, DeviceData.of([data]), [spec_of(data)]), PHASES[options.phase]
     learner, sums = population.init(), population.empty_sums(phase)
