@@ -1,15 +1,15 @@
-"""An experiment on a Ray cluster: jobs go to its nodes, all results come back to one store.
+"""An experiment on a Ray cluster: its GPUs (or cores) share the runs, all results come back to one store.
 
-A worker trains a job into its run folder and sends the rows back; only this process writes to the store. When a worker
-or its node dies, Ray gives the job to another one: if that one sees the same disk it resumes the run, else it begins
-anew. Needs the ``ray`` extra.
+A worker trains a share of the runs (see ``shares``) into a run folder and sends the rows back; only this process
+writes to the store. When a worker or its node dies, Ray gives the share to another one: if that one sees the same disk
+it resumes the run, else it begins anew. Needs the ``ray`` extra.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from sapp.core.extras import require
 from sapp.experiments import text_store
 from sapp.experiments.driver import check_data, keep, load_datasets, opened, train_job
 from sapp.experiments.grid import Family, Grid
+from sapp.experiments.shares import shares
 from sapp.experiments.store import Results, Store, locked
 
 
@@ -42,7 +43,8 @@ def run_on_ray(
         data: folder with files of the datasets, in place of finding them by name.
         address: of the cluster (default: the one that is found, else a new one on this machine).
         cpus: that a job asks for.
-        gpus: that a job asks for (default: 1 where the cluster has any).
+        gpus: that a job asks for (default: 1 where the cluster has any); as many jobs as the cluster then runs at a
+            time share the runs.
         rows: folder of CSV files with the same results, as ``run_experiment`` takes it.
         say: where to report what is done.
     """
@@ -54,13 +56,15 @@ def run_on_ray(
     check_data(grid, [name for names, _ in grid.jobs() for name in names], data)
     with locked(path), _cluster(address) as ray:
         found = opened(path, rows)
-        share = gpus if gpus is not None else min(1.0, ray.cluster_resources().get("GPU", 0.0))
+        there = ray.cluster_resources()
+        share = gpus if gpus is not None else min(1.0, there.get("GPU", 0.0))
         train = ray.remote(num_cpus=cpus, num_gpus=share, max_retries=-1)(_job)
         known = found.known()
         jobs = {
-            train.remote(grid, names, family, out, data, known): f"{family.name}-{names[0].split('-')[0]}"
-            for names, family in grid.jobs()
+            train.remote(each.grid, each.names, each.family, out, data, known): each.label
+            for each in shares(grid, workers(there, cpus, share))
         }
+        say(f"{len(jobs)} jobs for {workers(there, cpus, share)} workers")
         total = len(jobs)
         while jobs:
             (ready, *_), _ = ray.wait(list(jobs), num_returns=1)
@@ -78,6 +82,18 @@ def run_on_ray(
     if failures:
         raise SappError(f"{len(failures)} of {total} jobs failed, the others are in {path}: {failures[0]}")
     return found
+
+
+def workers(resources: Mapping[str, float], cpus: int, gpus: float) -> int:
+    """How many jobs that ask for so much a cluster runs at a time.
+
+    Args:
+        resources: of the cluster, as Ray counts them.
+        cpus: that a job asks for.
+        gpus: that a job asks for.
+    """
+    asked = {"CPU": float(cpus), "GPU": gpus}
+    return max(1, min(int(resources.get(name, 0.0) / each + 1e-9) for name, each in asked.items() if each))
 
 
 def _job(

@@ -14,7 +14,8 @@ from sapp.core.statistics import average, student
 from sapp.experiments import text_store
 from sapp.experiments.paper import METHODS as PAPERS
 from sapp.experiments.paper import published
-from sapp.experiments.parts import Study, done
+from sapp.experiments.parts import Block, Part, Study, done, seconds
+from sapp.experiments.shares import shares
 from sapp.report.curves import learning_curves
 from sapp.report.marked_sections import write_sections
 from sapp.report.records import Experiment, Member
@@ -24,20 +25,21 @@ from sapp.report.score_summary import Difference, cells, differences
 from sapp.report.score_tables import differences as differences_table
 from sapp.report.sources import read
 from sapp.runs.events import EventKind, RatioHealth
+from sapp.runs.members import MemberId
 from studies.table1.part import METHODS, SEEDS, STUDY
 
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
 FIGURE = "curves.svg"
-SECTIONS = ("standing", "layout", "averages", "differences", "means", "curves", "diagnostics")
+SECTIONS = ("standing", "cluster", "layout", "averages", "differences", "means", "curves", "diagnostics")
 PRINTED = {"CQL": 75.5, "SA-CQL": 80.3}
 """Averages as the paper prints them; of its CQL column the printed scores average 76.1."""
 COLOURS = {"CQL": "#0b62c4", "SA-CQL": "#c4320a", "matched": "#13795b", "shuffled": "#8a3ffc"}
 
 
 def sections(rows: Path = STUDY.rows, *, rehearse: bool = False) -> dict[str, str]:
-    """The marked sections of the page; only the first has text where there are no rows."""
-    made = dict.fromkeys(SECTIONS, "") | {"standing": standing(STUDY, rows, rehearse=rehearse)}
+    """The marked sections of the page; only the first two have text where there are no rows."""
+    made = dict.fromkeys(SECTIONS, "") | {"standing": standing(STUDY, rows, rehearse=rehearse), "cluster": cluster()}
     experiment = experiment_of(STUDY, rows, rehearse=rehearse)
     if experiment is None:
         return made
@@ -53,6 +55,25 @@ def sections(rows: Path = STUDY.rows, *, rehearse: bool = False) -> dict[str, st
         made["differences"] = differences_table(experiment, gaps, ()).markdown().strip()
         made["means"] = means(gaps)
     return made
+
+
+def cluster(gpus: Sequence[int] = (1, 8, 64)) -> str:
+    """How long the main methods take on so many GPUs, by the costs that parts are sized by."""
+    grid = STUDY.whole().only(None, METHODS)
+    rows = []
+    for count in gpus:
+        divided = shares(grid, count)
+        runs = [share.grid.runs(share.family, share.names) for share in divided]
+        free = [0.0] * count
+        for each in runs:  # in this order, each to the GPU that is free first
+            free[free.index(min(free))] += seconds(STUDY, Part(tuple(map(_block, each))))
+        rows.append((f"{count}", f"{len(runs)}", f"{max(map(len, runs))}", f"{max(free) / 3600:.1f}"))
+    caption = "By count, not measured: how long CQL, SA-CQL and matched take on a cluster, with `--on ray`."
+    return table("On a cluster", caption, ("GPUs", "jobs", "runs in the largest", "hours"), rows).markdown().strip()
+
+
+def _block(run: MemberId) -> Block:
+    return Block((run.algorithm,), (run.dataset,), (run.seed,))
 
 
 def experiment_of(study: Study, rows: Path, *, rehearse: bool = False) -> Experiment | None:

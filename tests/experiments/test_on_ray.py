@@ -18,16 +18,17 @@ from tiny_experiment import SIZES
 from sapp.experiments.driver import run_experiment
 from sapp.experiments.grid import Family, Grid, Scale
 from sapp.experiments.paper_grids import table1
-from sapp.experiments.store import TABLES, Store
+from sapp.experiments.shares import shares
+from sapp.experiments.store import OF_RUNS, TABLES, Store
 from sapp.experiments.variants import named
 
 STEPS = 12_000
 ray = pytest.importorskip("ray", reason="needs ray, of the dev extra")
 
 
-def two_jobs() -> Grid:
+def two_jobs(steps: int = STEPS) -> Grid:
     """TD3+BC at two weights in families of their own: two jobs, long enough to be hit in the middle."""
-    scale = Scale("smoke", STEPS, 10, 10, (0, 1), STEPS // 10, 2, STEPS // 10, SIZES)
+    scale = Scale("smoke", steps, 10, 10, (0, 1), steps // 10, 2, steps // 10, SIZES)
     families = (
         Family("slow", {"TD3+BC": named(scale, "td3bc")}),
         Family("slower", {"TD3+BC α=5": named(scale, "td3bc", alpha=5.0)}),
@@ -110,3 +111,23 @@ def test_workers_and_a_node_that_die_lose_nothing(tmp_path: Path, cluster: Any, 
     until(lambda: sum(each["Alive"] for each in ray.nodes()) == 1)
     assert everything(tmp_path / "results.sqlite") == straight
     assert len(list(tmp_path.glob("slow*"))) == 2
+
+
+@pytest.mark.slow
+def test_one_job_is_shared_by_all_workers(tmp_path: Path, cluster: Any) -> None:
+    """A family with two seeds on two workers: the rows that each seed has when it is trained on this machine."""
+    from sapp.experiments.on_ray import run_on_ray
+
+    both = two_jobs(600)
+    one = replace(both, families=both.families[:1])
+    said: list[str] = []
+    run_on_ray(one, tmp_path / "ray", say=said.append)
+    assert said[0] == "2 jobs for 2 workers"
+    found = everything(tmp_path / "ray" / "results.sqlite")
+    assert len(found["runs"]) == len(list((tmp_path / "ray").glob("slow-*/checkpoints"))) == 2
+    for share in shares(one, 2):
+        run_experiment(share.grid, tmp_path / share.label, progress=False, say=lambda _: None)
+        here = everything(tmp_path / share.label / "results.sqlite")
+        (mine,) = (row["run"] for row in here["runs"])
+        for table in ("cells", *OF_RUNS):
+            assert [row for row in found[table] if row["run"] == mine] == here[table], table
