@@ -68,7 +68,7 @@ def cluster(gpus: Sequence[int] = (1, 8, 64)) -> str:
         for each in runs:  # in this order, each to the GPU that is free first
             free[free.index(min(free))] += seconds(STUDY, Part(tuple(map(_block, each))))
         rows.append((f"{count}", f"{len(runs)}", f"{max(map(len, runs))}", f"{max(free) / 3600:.1f}"))
-    caption = "By count, not measured: how long CQL, SA-CQL and matched take on a cluster, with `--on ray`."
+    caption = "How long CQL, SA-CQL and matched take with `--on ray`, by the same `COSTS`: not measured."
     return table("On a cluster", caption, ("GPUs", "jobs", "runs in the largest", "hours"), rows).markdown().strip()
 
 
