@@ -100,7 +100,7 @@ class Finder:
             yield self.change(node, (start, end), self.text[slice(*self.span(node.operand))], "the sign is left out")
         elif isinstance(node, ast.Call):
             yield from self._call(node)
-        elif isinstance(node, (ast.AugAssign, ast.Expr)) and not _documents(node):
+        elif isinstance(node, (ast.AugAssign, ast.Expr)) and not (_documents(node) or _spoken(node.value)):
             yield self.change(node, self.span(node), "pass", "the statement is left out")
         elif isinstance(node, (ast.If, ast.IfExp)):
             start, end = self.span(node.test)
