@@ -87,18 +87,21 @@ def products(members: int) -> None:
     x = jax.random.normal(keys[0], (members, 3 * WIDTH, WIDTH))
     w = jax.random.normal(keys[1], (members, WIDTH, WIDTH)) / WIDTH**0.5
     exact = np.asarray(x[0], np.float64) @ np.asarray(w[0], np.float64)
+    sizes = jnp.abs(x), jnp.abs(w)  # of positive numbers, so that rounding towards zero shows as a bias
+    positive = np.asarray(sizes[0][0], np.float64) @ np.asarray(sizes[1][0], np.float64)
     for name, function in PRODUCTS.items():
         multiply = jax.jit(function)
         there_and_back = jax.jit(lambda x, w, function=function: jax.vjp(function, x, w)[1](function(x, w)))
         try:
             error = np.abs(np.asarray(multiply(x, w)[0]) - exact).max() / np.abs(exact).max()
+            bias = np.mean(np.asarray(multiply(*sizes)[0]) / positive - 1.0)
             took, both = seconds(multiply, x, w), seconds(there_and_back, x, w)
         except Exception as reason:  # what this device cannot compute
             print(f"{name}: not here ({str(reason).splitlines()[0][:80]})")
             continue
         print(
             f"{name:20} {1e6 * took / members:7.2f} us a member, with both gradients {1e6 * both / members:7.2f}, "
-            f"error {error:.1e}",
+            f"error {error:.1e}, bias of positive products {bias:.1e}",
             flush=True,
         )
 
@@ -161,7 +164,7 @@ def dropout(members: int, batch: int, calls: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=54)
-    parser.add_argument("--layers", type=int, nargs="+", default=[2, 3])
+    parser.add_argument("--layers", type=int, nargs="*", default=[2, 3])
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--calls", type=int, default=10)
     parser.add_argument("--products", action="store_true", help="measure the products instead")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import pytest
 
 from sapp import BC, CQL, TD3BC, Algorithm, SappError
+from sapp.algorithms.registry import ALGORITHMS, preset
 from sapp.core.spec import Spec
 from sapp.weights import OccupancyModel, StateWeights, Uniform
 
@@ -62,3 +64,15 @@ def test_by_default_features_are_observations_and_targets_grow_by_the_reward() -
     assert bare.feature_spec(spec) is spec
     assert bare.largest_target(2.5, 1, {}) == 2.5
     assert bare.preparation == 0
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_numbers_are_leaves_and_all_else_is_structure(name: str) -> None:
+    """What is no leaf is known when a program is compiled; a text or a size among the leaves could not be traced."""
+    algorithm = preset(name)
+    kinds = {field.name: type(getattr(algorithm, field.name)) for field in fields(algorithm)}
+    own = {jax.tree_util.keystr(path)[1:]: leaf for path, leaf in jax.tree_util.tree_leaves_with_path(algorithm)}
+    assert {each for each in own if "." not in each} >= {each for each, kind in kinds.items() if kind is float} - {
+        each.name for each in fields(algorithm) if each.metadata.get("static")
+    }
+    assert {type(leaf) for leaf in own.values()} <= {float, int}

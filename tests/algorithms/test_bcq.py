@@ -40,6 +40,8 @@ def test_one_update_against_numpy() -> None:
     latent = np.clip(f64(jax.random.normal(actor_key, (B, 2 * A))), -0.5, 0.5)
     action = proposed(vae, state.perturbation.network, batch.observation, latent)
     close(metrics["actor/loss"], -q(new.critics.network, batch.observation, action)[0].mean())
+    vae_loss = f64(metrics["vae/error"]) + 0.5 * f64(metrics["vae/kl"])
+    close(metrics["loss"], vae_loss + 2 * f64(metrics["critic/td"]) + f64(metrics["actor/loss"]))
     for target_, online, after in (
         (state.target_perturbation, new.perturbation.network, new.target_perturbation),
         (state.target_critics, new.critics.network, new.target_critics),
@@ -60,7 +62,21 @@ def test_policy_plays_the_best_proposal_and_stays_within_the_limit_of_the_decode
         close(mode[b], actions[np.argmax(q(state.critics.network, row, actions)[0])])
     draws, density = policy(observation).sample_many(jax.random.PRNGKey(5), 6)
     assert draws.shape == (4, 6, A)
+    assert density.shape == (4, 6)
     assert np.all(np.isnan(density))  # there is none in closed form
+
+
+def test_a_generators_draws_lie_around_its_mode_and_have_no_density() -> None:
+    state = init(ALGORITHM, 1)
+    observation = jnp.asarray(np.random.default_rng(0).normal(size=(4, S)), jnp.float32)
+    vae, perturbation = state.vae.network, state.perturbation.network
+    found = ALGORITHM.generator(vae, perturbation)(observation)
+    close(found.mode(), proposed(vae, perturbation, observation, np.zeros((4, 2 * A))))
+    draws, density = found.sample(jax.random.PRNGKey(5))
+    latent = np.clip(f64(jax.random.normal(jax.random.PRNGKey(5), (4, 2 * A))), -0.5, 0.5)
+    close(draws, proposed(vae, perturbation, observation, latent))
+    for none in (density, found.log_prob(draws)):
+        np.testing.assert_array_equal(none, np.full(4, np.nan))
 
 
 def test_state_weights_are_refused() -> None:

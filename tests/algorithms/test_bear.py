@@ -49,6 +49,8 @@ def test_one_update_against_numpy(kernel: str) -> None:
     close(metrics["actor/violation"], violation, 1e-3)
     value = q(new.critics.network, batch.observation, np.tanh(own[:, 0])).min(0)
     close(metrics["actor/loss"], 2.0 * violation - value.mean(), 1e-3)
+    vae_loss = f64(metrics["vae/error"]) + 0.5 * f64(metrics["vae/kl"])
+    close(metrics["loss"], vae_loss + 2 * f64(metrics["critic/td"]) + f64(metrics["actor/loss"]))
     # the multiplier ascends the violation: Adam's first step is its learning rate
     close(new.log_alpha.network, np.log(2.0) + 1e-3 * np.sign(violation), 1e-5)
     _, cold = step(state, batch, weights, key, 4)

@@ -263,3 +263,32 @@ def test_soft_backup_without_penalty_is_sac(batch: Batch) -> None:
 def test_bad_settings_are_named(field: str, value: object, words: str) -> None:
     with pytest.raises(SappError, match=words):
         CQL(**{field: value})
+
+
+def test_a_soft_backup_adds_the_entropys_share_to_the_largest_target() -> None:
+    row = {"actor/temperature": 0.5, "actor/entropy": -3.0, "weights/max": 4.0}
+    hard, soft = (CQL(alpha=5.0, backup=each).largest_target(1.0, 2, row) for each in ("sample", "soft"))
+    assert hard == pytest.approx(1.0 + 0.5 * 5.0 * 4.0 / 2)
+    assert soft == pytest.approx(hard + 0.5 * (3.0 + 2 * np.log(2)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "cuda", "plain"),
+    [
+        ({"precision": "mixed"}, True, False),
+        ({"precision": "mixed"}, False, True),
+        ({"precision": "tf32"}, True, True),
+        ({"precision": "float32"}, True, True),
+        ({"precision": "mixed", "kernel": "xla"}, True, True),
+        ({"precision": "mixed", "kernel": "fused"}, False, False),
+        ({"precision": "mixed", "hidden": (48, 48)}, True, True),
+    ],
+)
+def test_auto_takes_a_kernel_on_a_gpu_in_precision_mixed_alone(
+    settings: dict[str, Any], cuda: bool, plain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sapp.algorithms.cql.on_cuda", lambda: cuda)
+    shapes = ((256, S), (256, A), (256,), (256, S), (256,), (256, S))
+    rows = Batch(*(jnp.zeros(shape) for shape in shapes))
+    algorithm = CQL(**{"hidden": (64, 64)} | settings)
+    assert (algorithm._gradient_by(rows) is critic_gradient) == plain

@@ -122,3 +122,12 @@ def test_algorithms_and_data_must_match(problem: tuple[object, Dataset], tmp_pat
     with pytest.raises(SappError, match="actions are continuous, DiscreteCQL takes discrete ones"):
         sapp.train(DiscreteCQL(), continuous, steps=1, out=tmp_path / "b", progress=False)
     assert not (tmp_path / "a").exists()
+
+
+def test_the_largest_target_is_where_the_slopes_of_error_and_penalty_cancel() -> None:
+    """½(Q − y)² − α·w·Q is least at Q = y + α·w."""
+    algorithm = DiscreteCQL(alpha=0.5)
+    lifted = np.linspace(0.0, 5.0, 501)
+    for weight, row in ((4.0, {"weights/max": 4.0}), (1.0, {})):
+        least = lifted[np.argmin(0.5 * lifted**2 - 0.5 * weight * lifted)]
+        assert algorithm.largest_target(3.0, 2, row) == pytest.approx(3.0 + least)

@@ -62,6 +62,7 @@ def test_one_update_against_numpy() -> None:
     scaled = type(batch)(batch.observation, batch.action, 4.0 * batch.reward - 0.5, *jax.tree.leaves(batch)[3:])
     target = target_of(scaled, mlp(new.value.network, f64(batch.next_observation))[:, 0], 0.99)
     close(metrics["critic/td"], np.mean((q(state.critics.network, batch.observation, batch.action) - target) ** 2))
+    close(metrics["loss"], sum(f64(metrics[name]) for name in ("value/loss", "actor/loss")) + 2 * metrics["critic/td"])
     # Adam's first step has the length of the learning rate: 3e-4·½(1 + cos(π/4))
     step = np.abs(np.asarray(new.actor.network.log_std - state.actor.network.log_std))
     np.testing.assert_allclose(step, 3e-4 * 0.5 * (1 + np.cos(np.pi / 4)), rtol=1e-3)
@@ -81,3 +82,10 @@ def test_advantage_weights_are_capped() -> None:
 def test_state_weights_are_refused() -> None:
     with pytest.raises(SappError, match="IQL takes no state weights"):
         IQL(weights=ConstantWeights(0.5))
+
+
+@pytest.mark.parametrize("shift", [-1.0, 0.5])
+def test_a_step_adds_at_most_the_reward_scaled_and_the_size_of_its_shift(shift: float) -> None:
+    found = IQL(reward_shift=shift).largest_target(2.0, 3, {"critic/reward_scale": 10.0})
+    assert found == max(abs(10.0 * reward + sign * shift) for reward in (-2.0, 2.0) for sign in (-1, 1))
+    assert IQL(reward_shift=0.0).largest_target(2.0, 3, {}) == 2.0

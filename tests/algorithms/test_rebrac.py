@@ -47,6 +47,9 @@ def test_one_update_against_numpy() -> None:
     value = norm_q(new.critics.network, batch.observation, action).min(0)  # the minimum, not Q₁
     penalty = np.sum((action - f64(batch.action)) ** 2, -1)
     close(metrics["actor/loss"] / 2, np.mean(0.7 * WEIGHTS * penalty - value / np.abs(value).mean()))
+    close(metrics["actor/penalty"] / 2, penalty.mean())
+    close(metrics["actor/value"] / 2, value.mean())
+    close(metrics["loss"], 2 * metrics["critic/td"] + metrics["actor/loss"])
 
 
 def test_next_action_is_the_next_rows_within_an_episode_and_absent_at_its_end() -> None:
@@ -77,3 +80,40 @@ def test_next_action_is_the_next_rows_within_an_episode_and_absent_at_its_end() 
 def test_presets_know_the_authors_penalties(dataset: str, penalties: tuple[float, float]) -> None:
     chosen = preset("rebrac", dataset)
     assert (chosen.actor_penalty, chosen.critic_penalty) == penalties
+
+
+def test_presets_are_the_authors_configurations_each_of_the_eighteen() -> None:
+    """Written down from the other side: which sets have a penalty's value."""
+    actor = {
+        0.001: "halfcheetah: random medium full-replay; hopper: random",
+        0.01: "halfcheetah: expert medium-expert medium-replay; hopper: medium full-replay; "
+        "walker2d: random expert medium-expert full-replay",
+        0.05: "hopper: medium-replay; walker2d: medium medium-replay",
+        0.1: "hopper: expert medium-expert",
+    }
+    critic = {
+        0.0: "walker2d: random",
+        0.001: "halfcheetah: medium-replay",
+        0.01: "halfcheetah: medium expert; hopper: random medium medium-expert full-replay; "
+        "walker2d: medium-expert medium-replay full-replay",
+        0.1: "halfcheetah: random medium-expert full-replay; hopper: expert; walker2d: medium",
+        0.5: "hopper: medium-replay; walker2d: expert",
+    }
+
+    def by_dataset(table: dict[float, str]) -> dict[str, float]:
+        rows = [(value, part.strip().split(": ")) for value, text in table.items() for part in text.split(";")]
+        return {f"{name}-{quality}": value for value, (name, several) in rows for quality in several.split()}
+
+    for name, expected in (("actor_penalty", by_dataset(actor)), ("critic_penalty", by_dataset(critic))):
+        assert len(expected) == 18
+        assert {dataset: getattr(preset("rebrac", dataset), name) for dataset in expected} == expected
+
+
+def test_the_largest_target_is_reached_at_opposite_corners_under_the_largest_weight() -> None:
+    batch = make_batch(next_action=True)
+    corner = jnp.ones((B, A))
+    logged = type(batch)(*jax.tree.leaves(batch)[:6], -corner, jnp.ones(B))
+    most = float(np.max(ALGORITHM.target_penalty(logged, corner, jnp.asarray(WEIGHTS, jnp.float32))))
+    assert ALGORITHM.largest_target(1.5, A, {"weights/max": 2.0}) == pytest.approx(1.5 + most)
+    plain = float(np.max(ALGORITHM.target_penalty(logged, corner, jnp.ones(B))))
+    assert ALGORITHM.largest_target(1.5, A, {}) == pytest.approx(1.5 + plain)

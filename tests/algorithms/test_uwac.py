@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from numpy_reference import A, B, close, f64, gaussian, init, make_batch, pick, target_of, update
 
 from sapp import UWAC
@@ -18,13 +19,15 @@ def raw_draws(actor, state, key, count: int) -> np.ndarray:
     return mean[:, None] + np.exp(log_std)[:, None] * f64(jax.random.normal(key, (B, count, A)))
 
 
-def test_dropout_moments_are_the_samples_mean_and_variance() -> None:
+@pytest.mark.parametrize("passes", [6, 11, 22])
+def test_dropout_moments_are_the_samples_mean_and_variance(passes: int) -> None:
+    """In one group, in groups of one, in several groups of two."""
     algorithm = UWAC(**SMALL, passes=5)
     state = init(algorithm, 1)
     batch, key = make_batch(), jax.random.PRNGKey(7)
-    mean, variance = dropout_moments(state.critics.network, batch.observation, batch.action, key, 6)
+    mean, variance = dropout_moments(state.critics.network, batch.observation, batch.action, key, passes)
     samples = []
-    for number in range(6):
+    for number in range(passes):
         keys = jax.random.split(jax.random.fold_in(key, number))
         samples.append(
             [pick(state.critics.network, i).dropout_sample(batch.observation, batch.action, keys[i]) for i in range(2)]
@@ -55,7 +58,8 @@ def test_uwac_trusts_by_the_variance_inside_the_square() -> None:
     values = f64([pick(critics, i)(batch.observation, batch.action, keys[i]) for i in range(2)])
     close(metrics["critic/trust"], trust.mean())
     close(metrics["critic/td"], np.mean((trust * (values - target)) ** 2))
-    assert np.isfinite(float(metrics["loss"]))
+    vae = f64(metrics["vae/error"]) + 0.5 * f64(metrics["vae/kl"])
+    close(metrics["loss"], vae + 2 * f64(metrics["critic/td"]) + f64(metrics["actor/loss"]))
     assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(new))
 
 
@@ -65,3 +69,9 @@ def test_uwac_acts_without_dropout() -> None:
     observation = make_batch().observation
     first = np.asarray(algorithm.policy(state)(observation).mode())
     np.testing.assert_array_equal(first, algorithm.policy(state)(observation).mode())
+
+
+def test_one_dropout_sample_varies_by_nothing() -> None:
+    state, batch = init(UWAC(**SMALL, passes=5), 1), make_batch()
+    _, variance = dropout_moments(state.critics.network, batch.observation, batch.action, jax.random.PRNGKey(7), 1)
+    np.testing.assert_array_equal(variance, np.zeros((2, B)))
