@@ -16,7 +16,8 @@ UNTESTED = {
 """Modules without a test of their name, and why."""
 SEVERAL = {
     "algorithms/test_baseline_exports.py", "algorithms/test_baselines.py", "algorithms/test_cartpole.py",
-    "algorithms/test_large_values.py", "algorithms/test_probes.py", "core/test_own_kind.py",
+    "algorithms/test_large_values.py", "algorithms/test_probes.py", "cli/test_numbers_in_help.py",
+    "core/test_own_kind.py",
     "data/test_broken_logs.py", "data/test_discrete.py", "data/test_nested_logs.py", "data/test_shapes.py",
     "envs/test_make.py", "experiments/test_from_a_clean_folder.py", "experiments/test_time_limit.py",
     "report/test_browser.py", "tabular/test_f_as_run.py",

@@ -181,7 +181,13 @@ class CQL(Algorithm):
         """What computes the critics' gradient; a kernel that is asked for and does not fit is an error."""
         if self.kernel == "xla" or (self.kernel == "auto" and (resolve(self.precision) != "mixed" or not on_cuda())):
             return critic_gradient
-        from sapp.kernels import conservative, conservative_tiles  # not before: Pallas is slow to import
+        from sapp.kernels.availability import unavailable  # not before: Pallas is slow to import
+
+        if why := unavailable():
+            if self.kernel == "auto":
+                return critic_gradient
+            raise SappError(f"kernel {self.kernel} cannot be used: {why}; use kernel xla")
+        from sapp.kernels import conservative, conservative_tiles
 
         states, actions = batch.action.shape
         by = conservative_tiles if self.kernel == "tiles" else conservative

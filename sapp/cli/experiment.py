@@ -92,7 +92,9 @@ def experiment(
         bool,
         typer.Option("--fallback", help="Weights of 1 while the ratio estimate is unreliable (not the paper's)."),
     ] = False,
-    on: Annotated[str, typer.Option("--on", help="local, or ray: the GPUs (or cores) of a Ray cluster share the runs.")] = "local",
+    on: Annotated[
+        str, typer.Option("--on", help="local, or ray: the GPUs (or cores) of a Ray cluster share the runs.")
+    ] = "local",
     address: Annotated[
         str | None, typer.Option("--address", help="Of the Ray cluster; default: the one found, or a new local one.")
     ] = None,

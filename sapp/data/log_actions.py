@@ -204,7 +204,7 @@ def infer_bounds(action: np.ndarray, where: str, clip: bool) -> tuple[np.ndarray
     for i in np.flatnonzero(outside):
         inner = np.quantile(action[:, i], (0.005, 0.995))
         width = max(float(np.ptp(inner)), 1e-6)
-        if np.isfinite([low[i], high[i]]).all() and len(action) >= 100 and float(high[i] - low[i]) > TAIL * width:
+        if np.isfinite([low[i], high[i]]).all() and float(high[i] - low[i]) > TAIL * width:
             advice = "give action_low and action_high, and clip_actions = true for what lies beyond"
             raise SappError(
                 f"{where}: action dimension {i} goes from {low[i]:g} to {high[i]:g}, but 99 % of it lies within "

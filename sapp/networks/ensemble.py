@@ -219,7 +219,11 @@ class DropoutCritic(eqx.Module):
         """Whether a kernel of their own computes ``samples``: on a GPU, where not all of float32's bits are wanted."""
         if self.mlp.precision == "float32" or not on_cuda():
             return False
-        from sapp.kernels.dropout_samples import misfit  # not before it is needed: Pallas is slow to import
+        from sapp.kernels.availability import unavailable  # not before it is needed: Pallas is slow to import
+
+        if unavailable() is not None:
+            return False
+        from sapp.kernels.dropout_samples import misfit
 
         return misfit(tuple(layer.bias.shape[-1] for layer in self.mlp.layers[:-1])) is None
 

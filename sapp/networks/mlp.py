@@ -93,7 +93,11 @@ class MLP(eqx.Module):
 
 
 def _suits_split_fp16(inputs: int, hidden: tuple[int, ...], outputs: int) -> bool:
-    from sapp.kernels.split_fp16 import misfit  # not before it is needed: Pallas is slow to import
+    from sapp.kernels.availability import unavailable  # not before it is needed: Pallas is slow to import
+
+    if unavailable() is not None:
+        return False
+    from sapp.kernels.split_fp16 import misfit
 
     return misfit(inputs, hidden, outputs) is None
 

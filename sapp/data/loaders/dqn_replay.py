@@ -427,7 +427,8 @@ def _column(folder: Path, key: str, number: int, rows: int) -> np.ndarray:
     if key == "reward" and not np.isfinite(value).all():
         raise SappError(f"{path}: reward is not finite at row {np.flatnonzero(~np.isfinite(value))[0]}; repair it")
     if key == "action" and (value.min(initial=0) < 0 or value.max(initial=0) >= 2**31):
-        raise SappError(f"{path}: action is {max(value.min(), value.max(), key=abs)}; actions are numbered from 0")
+        wrong = value.min() if value.min() < 0 else value.max()
+        raise SappError(f"{path}: action is {wrong}; actions are numbered from 0")
     return value
 
 
