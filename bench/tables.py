@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def of_gpu() -> dict[str, str]:
 
 def of_cpu() -> dict[str, str]:
     """Those of benchmarks.md."""
-    return {"d3rlpy": d3rlpy_table(), "products": products_sentence()}
+    return {"d3rlpy": d3rlpy_table(), "products": products_sentence(), "start": start_table()}
 
 
 def rates_table() -> str:
@@ -123,6 +124,21 @@ def products_sentence() -> str:
         shares.setdefault(layers, []).append(f"{100 * row['share']:.0f} % ({row['algorithm']})")
     told = (f"{' and '.join(each)} with {layers} layers" for layers, each in shares.items())
     return f"Products alone take this much of a step's time: {'; '.join(told)}."
+
+
+def start_table() -> str:
+    """From the command to the first step, without compiled programs and with them: medians of some starts."""
+    rows = [json.loads(line) for line in (HERE / "rows" / "cpu-first-step.jsonl").read_text("utf-8").splitlines()]
+    kinds = {"first": "nothing compiled before", "second": "programs of an earlier start"}
+    lines = []
+    for start, name in kinds.items():
+        own = [row for row in rows if row["start"] == start]
+        least, most = (pick(row["seconds"] for row in own) for pick in (min, max))
+        cpu, others, memory = (statistics.median(row[key] for row in own) for key in ("cpu", "others", "memory"))
+        lines.append([name, f"{least:.1f} to {most:.1f}", f"{cpu:.1f}", f"{others:.1f}", f"{memory:.0f}"])
+    head = ("", "seconds", "of the CPU", "cores others used", "peak MiB")
+    caption = f"`sapp train cql` with its default sizes on two cores; {len(rows) // len(kinds)} starts of each kind."
+    return table("To the first step", caption, head, lines).markdown().strip()
 
 
 if __name__ == "__main__":

@@ -82,7 +82,7 @@ def compiled(population: Population, phase: Phase, device: object) -> str:
     def on(tree: object) -> object:
         return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=there), tree)
 
-    kind, learner = population.kind(phase), jax.eval_shape(population.init)
+    kind, learner = population.kind(phase), population.group.shapes()
     inputs = population.inputs(population._feed)
     names = jax.eval_shape(lambda *given: program.first_metrics(kind, *given), inputs, learner)
     row = jax.ShapeDtypeStruct((len(population.members),), jnp.float32)

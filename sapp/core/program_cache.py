@@ -22,6 +22,10 @@ LARGEST = 2**30
 ENTRIES = "*-cache"
 """What JAX calls its files."""
 SETTING = "JAX_COMPILATION_CACHE_DIR"
+WORTH_KEEPING = "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"
+SECONDS = "0.1"
+"""Programs that compile in less are not kept. JAX's own limit, a second, would leave out the one that makes a learner:
+every start would compile it."""
 _CHECKED = "checked"
 _FAULTS = (OSError, ValueError, EOFError)
 
@@ -40,6 +44,7 @@ def keep_compiled_programs() -> None:
         if _ours_alone(folder):
             tidy(folder)
             os.environ[SETTING] = str(folder)
+            os.environ.setdefault(WORTH_KEEPING, SECONDS)
 
 
 def user_cache() -> Path:

@@ -12,6 +12,7 @@ import numpy as np
 from jax import Array
 
 from sapp.algorithms import Algorithm
+from sapp.core.backend import COMPILED_ONCE
 from sapp.core.spec import Spec
 from sapp.networks import Policy
 from sapp.runs.members import Member
@@ -62,7 +63,12 @@ class Group:
 
     def init(self) -> Learner:
         """Fresh members."""
-        return _init(self.algorithm, self.keys, self._spec)
+        init = _init_on_cpu if jax.default_backend() == "cpu" else _init
+        return init(self.algorithm, self.keys, self._spec)
+
+    def shapes(self) -> Learner:
+        """What ``init`` gives, by shapes and types; nothing is compiled."""
+        return jax.eval_shape(_fresh, self.algorithm, self.keys, self._spec)
 
     def policies(self, learner: Learner) -> Policy:
         """Policies of all members, stacked."""
@@ -82,8 +88,7 @@ def _stack(trees: Sequence[Any]) -> Any:
     return jax.tree.map(stack, *trees)
 
 
-@jax.jit
-def _init(algorithm: Algorithm, keys: Array, spec: Spec) -> Learner:
+def _fresh(algorithm: Algorithm, keys: Array, spec: Spec) -> Learner:
     def init(algorithm: Algorithm, key: Array, spec: Spec) -> tuple[Any, Any]:
         base_key, ratio_key = jax.random.split(jax.random.fold_in(key, 0))
         return algorithm.init(base_key, spec), algorithm.weights.init(ratio_key, algorithm.feature_spec(spec))
@@ -91,3 +96,7 @@ def _init(algorithm: Algorithm, keys: Array, spec: Spec) -> Learner:
     base, ratio = jax.vmap(init)(algorithm, keys, spec)
     count = keys.shape[0]
     return Learner(base, ratio, jnp.ones(count, bool), jnp.full(count, -1, jnp.int32), jnp.int32(0), jnp.int32(0))
+
+
+_init = jax.jit(_fresh)
+_init_on_cpu = jax.jit(_fresh, compiler_options=COMPILED_ONCE)

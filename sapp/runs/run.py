@@ -155,7 +155,7 @@ class Run:
     def _shapes(self) -> list[Any]:
         """What a checkpoint must hold; values that pass one by one may still make no network together."""
         try:
-            return [jax.eval_shape(group.init) for group in self.groups]
+            return [group.shapes() for group in self.groups]
         except _UNMAKEABLE as error:
             if backend := unusable_backend():
                 raise SappError(backend) from None

@@ -46,7 +46,7 @@ def fork(plan: Plan, source: Run, specs: Sequence[Spec]) -> list[Learner]:
         if group.has_ratio != weights.learns:
             ratio = group.init().ratio
         found = Learner(base, ratio, alive, stopped_at, learner.updates, learner.ratio_updates)
-        if shapes(found) != shapes(jax.eval_shape(group.init)):
+        if shapes(found) != shapes(group.shapes()):
             raise SappError(f"{source.path}: its networks differ from these; use the same hidden sizes and weights")
         forked.append(found)
     return forked

@@ -70,7 +70,7 @@ class Population:
         """What a phase logs: found by tracing, which takes longer than a short chunk, so once for each kind."""
         kind = self.kind(phase)
         if kind not in self._logged:
-            learner = jax.eval_shape(self.init)
+            learner = self.group.shapes()
             self._logged[kind] = tuple(jax.eval_shape(partial(first_metrics, kind), self.inputs(self._feed), learner))
         return self._logged[kind]
 
