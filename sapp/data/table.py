@@ -102,7 +102,7 @@ class Table:
         if values.dtype.kind == "f" and np.abs(values).max(initial=0) >= 2**53:
             raise SappError(
                 f"{self.where}: column {name!r} holds numbers so large that neighbours are rounded "
-                f"to one ({values.max():.17g}): write ids as text"
+                f"to one ({values.flat[np.abs(values).argmax()]:.17g}): write ids as text"
             )
         return values.astype(str) if values.dtype.kind == "O" else values.reshape(-1)
 

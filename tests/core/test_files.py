@@ -173,3 +173,28 @@ def test_permission_is_not_called_a_lack_of_space(tmp_path: Path) -> None:
 
 def test_control_characters_are_shown_not_sent() -> None:
     assert printable("a\x1b]0;gone\x07é\u202e") == "a\\x1b]0;gone\\x07é\\u202e"
+
+
+def test_where_there_are_no_locks_nothing_is_known_to_be_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Windows: what lies there may still be written by another process."""
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    left = tmp_path / f".a.{'0' * 16}.tmp"
+    left.write_text("somebody's")
+    write_text(tmp_path / "a", "whole")
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {left.name: "somebody's", "a": "whole"}
+
+
+def test_a_file_is_flushed_without_being_opened_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a file that may only be read can be flushed, too."""
+    opened: list[int] = []
+    plain = os.open
+
+    def noted(path: Path, flags: int) -> int:
+        opened.append(flags)
+        return plain(path, flags)
+
+    (tmp_path / "a").write_text("text")
+    monkeypatch.setattr(os, "open", noted)
+    files.sync(tmp_path / "a")
+    files.sync(tmp_path)
+    assert opened == [os.O_RDONLY, os.O_RDONLY]

@@ -13,6 +13,7 @@ def test_frames_are_sizes_without_statistics() -> None:
     assert (spec.observation_size, spec.action_size, spec.discrete) == (4 * 20 * 22, 3, True)
     assert spec.frame == (4, 20, 22)
     assert (float(spec.observation_mean), float(spec.observation_std), float(spec.return_span)) == (0.0, 1.0, 7.0)
+    assert float(Spec.of_frames((4, 8, 8), 3).return_span) == 1.0
 
 
 def test_sizes_are_structure_and_statistics_are_numbers() -> None:

@@ -46,8 +46,12 @@ def test_bad_requests():
         student([1.0, np.nan])
     with pytest.raises(SappError, match="confidence"):
         student([1.0, 2.0]).interval(confidence=95)
-    with pytest.raises(SappError, match="give a share between 0 and 1"):
-        wilson(1.5, 3)
+    for share, count in ((1.5, 3), (-0.1, 3), (0.5, 0), (0.0, -1)):
+        with pytest.raises(SappError, match="give a share between 0 and 1"):
+            wilson(share, count)
+    for confidence in (0.0, 1.0):
+        with pytest.raises(SappError, match="must lie between 0 and 1"):
+            student([1.0, 2.0]).interval(confidence)
     with pytest.raises(SappError, match="give as many of each"):
         spearman([1.0], [1.0, 2.0])
     with pytest.raises(SappError, match="no values"):

@@ -29,7 +29,9 @@ def test_nothing_is_done_where_the_units_are_the_same() -> None:
 def test_both_ways_clip_and_one_may_not() -> None:
     assert to_unit([[9.0, -1.0]], LOW, HIGH).tolist() == [[1, -1]]
     assert to_unit([[9.0, -1.0]], LOW, HIGH, clip=False).tolist() == [[4.5, pytest.approx(-1.2)]]
-    assert to_unit([[3.0]], -1, 1).tolist() == [[1]]
+    for given, kept in ((3.0, 1), (1.5, 1), (-1.5, -1), (-3.0, -1), (0.5, 0.5)):
+        assert to_unit([[given]], -1, 1).tolist() == [[kept]]
+        assert to_unit([[given]], -1, 1, clip=False).tolist() == [[given]]
     assert from_unit(np.array([[3.0, -3.0]], np.float32), LOW, HIGH).tolist() == [[2, 0]]
 
 

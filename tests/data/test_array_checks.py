@@ -11,6 +11,7 @@ from sapp.core.errors import SappError
 from sapp.data.array_checks import (
     bounds,
     check_rows,
+    checked,
     choices,
     chosen_actions,
     finite,
@@ -63,3 +64,10 @@ def test_what_is_wrong_is_named(call: Callable[[], object], message: str) -> Non
         call()
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_discrete_actions_are_bounded_by_their_first_and_last_number() -> None:
+    given = {"observation": ONE, "action": [2, 0], "reward": [1.0, 2.0], "terminal": [0, 1]}
+    found = checked(given, {}, 4, ("a", "b", "c", "d"), -1, 1, "log")
+    assert (found.low.tolist(), found.high.tolist()) == ([0], [3])
+    assert (found.num_actions, found.labels) == (4, ("a", "b", "c", "d"))

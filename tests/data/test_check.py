@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 from test_findings import walk
@@ -9,7 +10,8 @@ from test_findings import walk
 from sapp.algorithms.registry import preset
 from sapp.cli.train import sweep
 from sapp.data import load_vectors
-from sapp.data.check import BATCH, check, first_plan
+from sapp.data.check import BATCH, _work, check, first_plan
+from sapp.networks import MLP
 
 
 def test_the_next_command_fits_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +42,18 @@ def test_check_names_a_learner_for_the_actions() -> None:
     found = check({"obs": np.arange(40.0), "action": [0, 1] * 20, "reward": np.arange(40.0), "done": [0, 1] * 20})
     assert found.algorithm == "discrete-cql"
     assert "rows: 40 read, 0 dropped, 40 kept" in found.ledger[0]
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_work_grows_with_the_weights_of_a_critic(discrete: bool) -> None:
+    """Of one value, beside an action or for one action's features: biases are not multiplied."""
+    columns = {"obs": np.arange(40.0), "action": [0, 1] * 20, "reward": np.arange(40.0), "done": [0, 1] * 20}
+    data = load_vectors(columns) if discrete else walk()
+
+    def weights(hidden: tuple[int, ...]) -> int:
+        inputs = data.observation_size + data.action_size
+        critic = jax.eval_shape(lambda key: MLP(key, inputs, hidden, 1), jax.random.PRNGKey(0))
+        return sum(layer.weight.size for layer in critic.layers)
+
+    wide, narrow = (64, 32), (5,)
+    assert _work(data, wide) / _work(data, narrow) == pytest.approx(weights(wide) / weights(narrow))

@@ -213,6 +213,18 @@ def test_concatenate_undoes_take_episodes(small: Dataset) -> None:
     np.testing.assert_array_equal(concatenate(parts).extras["log_prob"], small.extras["log_prob"])
 
 
+def test_concatenate_joins_the_accounts_of_the_parts_that_have_one(small: Dataset) -> None:
+    assert "ledger" not in small.provenance
+    account = Ledger(rows=9)
+    account.say(Kind.DROPPED, "three rows were dropped", rows=3)
+    loaded = replace(small, name="loaded", provenance={"ledger": account.to_json()})
+    assert "ledger" not in concatenate([small, small]).provenance
+    for parts in ([small, loaded], [loaded, small], [loaded, loaded]):
+        joined = Ledger.of(concatenate(parts))
+        assert joined.lines(Kind.DROPPED) == ["loaded: three rows were dropped"] * parts.count(loaded)
+        assert (joined.rows, joined.dropped) == (sum(Ledger.of(part).rows for part in parts), 3 * parts.count(loaded))
+
+
 def test_concatenate_keeps_only_shared_extras(small: Dataset) -> None:
     assert concatenate([small, replace(small, extras={})]).extras == {}
 

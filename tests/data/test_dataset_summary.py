@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from d4rl_files import SOURCES, sample
+from frame_logs import make_log
 from rich.console import Console
 
 from sapp.core.errors import SappError
 from sapp.data import Dataset, load
-from sapp.data.dataset_summary import Quantiles, plot_summary, print_summary, summarise
+from sapp.data.dataset_summary import Quantiles, _count, _pictures, _short, plot_summary, print_summary, summarise
 
 
 def test_summary_by_hand(small: Dataset) -> None:
@@ -78,3 +79,33 @@ def test_plot_of_one_row(tmp_path: Path) -> None:
 def test_plot_of_unknown_kind(small: Dataset, tmp_path: Path) -> None:
     with pytest.raises(SappError, match=r"out\.xyz: a figure is not written as '\.xyz'"):
         plot_summary(small, tmp_path / "out.xyz")
+
+
+def test_eight_frames_have_white_borders_and_are_evenly_spread() -> None:
+    from matplotlib.figure import Figure
+
+    data = make_log([5, 6, 11], [True, False, True])
+    axis = Figure().add_subplot()
+    _pictures(axis, data)
+    (image,) = axis.images
+    shown = np.asarray(image.get_array()).reshape(2, 6, 4, 6).swapaxes(1, 2).reshape(8, 6, 6)
+    assert image.get_clim() == (0, 255)
+    np.testing.assert_array_equal(shown[:, 1:-1, 1:-1], data.frames[[0, 3, 6, 9, 12, 15, 18, 21]])
+    for border in (shown[:, 0], shown[:, -1], shown[:, :, 0], shown[:, :, -1]):
+        np.testing.assert_array_equal(border, 255)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0"), (-3.0, "-3"), (12_345.0, "12,345"), (999_999.0, "999,999"), (1e6, "1,000,000"), (2e7, "2e+07"),
+        (999.96, "1000"), (1000.4, "1,000"), (-1234.5678, "-1,235"), (9_999_999.5, "10,000,000"), (12.34567, "12.35"),
+        (0.000123456, "0.0001235"), (1.5e7 + 0.5, "1.5e+07"),
+    ],
+)  # fmt: skip
+def test_numbers_are_shortened_but_no_digit_before_the_point_is_lost(value: float, text: str) -> None:
+    assert _short(value) == text
+
+
+def test_one_is_singular() -> None:
+    assert [_count(number, "step") for number in (0, 1, 2_000)] == ["0 steps", "1 step", "2,000 steps"]

@@ -172,3 +172,28 @@ def test_episodes_of_one_row_and_ignored_columns_are_left_alone() -> None:
     for columns, use in ((named_all, "kept beside the steps as 'is_first'"), (ignored, None)):
         data = load_vectors(table, columns=columns)
         assert {each.name: each.use for each in Ledger.of(data).columns}["is_first"] == use
+
+
+@pytest.mark.parametrize("kind", ["words", "gaps", "pairs"])
+def test_a_counter_in_words_with_gaps_or_of_pairs_tells_nothing(kind: str) -> None:
+    table = one_after_the_other()
+    step = table["step"]
+    made = {
+        "words": np.array([f"t{at}" for at in step], object), "gaps": np.where(step == 2, np.nan, step),
+        "pairs": np.column_stack([step, step]),
+    }  # fmt: skip
+    plain = Ledger.of(load_vectors({key: value for key, value in table.items() if key != "step"}))
+    data = load_vectors({**table, "step": made[kind]})
+    assert data.episode_lengths.tolist() == FLAT
+    assert Ledger.of(data).lines() == plain.lines()
+    assert [each.name for each in Ledger.of(data).unused] == ["step"]
+
+
+def test_an_episode_that_begins_late_after_a_marked_end_is_said_though_its_counter_goes_up() -> None:
+    rows = np.arange(12.0)
+    table = {
+        "obs": rows, "next_obs": rows + 1, "action": np.zeros(12), "reward": rows, "done": np.tile([0, 0, 1], 4),
+        "step": np.array([0, 1, 2, 30, 31, 32, 0, 1, 2, 0, 1, 2]),
+    }  # fmt: skip
+    (said,) = Ledger.of(load_vectors(table)).lines(Kind.WARNING)
+    assert said.startswith("1 of 4 episodes begin at step 30 or later, the others at 0")

@@ -9,7 +9,7 @@ import pytest
 
 from sapp.collect.given_vectors import record
 from sapp.data import Dataset, load_vectors
-from sapp.data.findings import Sure, findings
+from sapp.data.findings import Sure, _densities, _ends_at_one_length, _few, _named, _running_sums, _successors, findings
 from sapp.envs import make
 from sapp.envs.data_check import compare
 from sapp.tabular.estimator_logs import draw_logs
@@ -172,6 +172,9 @@ def test_ends_at_one_length() -> None:
         (lambda rows: np.full(rows, -2.0), "log_prob is -2 in every row"),
         (lambda rows: np.linspace(-3, 0.9, rows), ""),
         (lambda rows: np.linspace(0.01, 4, rows), "never below 0, and as near to it as 0.01 (possible)"),
+        (lambda rows: np.linspace(0.1, 10, rows), "never below 0, and as near to it as 0.1 (possible)"),
+        (lambda rows: np.linspace(0.3, 4, rows), ""),
+        (lambda rows: np.linspace(0.0, 10, rows), ""),
         (lambda rows: np.linspace(2, 4, rows), ""),
     ],
 )
@@ -268,3 +271,84 @@ def test_logs_of_numbered_states_are_spoken_of_as_states() -> None:
 def test_a_density_of_other_bounds_is_none() -> None:
     assert said(walk(log_prob=lambda a: np.full(len(a["reward"]), -np.log(4.0)))) == ""  # [-1, 1] twice
     assert "these bounds give another" in said(walk(log_prob=lambda a: np.full(len(a["reward"]), -2.0)))
+
+
+def few(lengths: list[int], reward: np.ndarray, **extras: np.ndarray) -> Dataset:
+    """Episodes that stop unfinished, of one feature and one action."""
+    rows, last = np.arange(sum(lengths), dtype=float)[:, None], np.zeros(sum(lengths), bool)
+    last[np.cumsum(lengths) - 1] = True
+    return Dataset(rows, np.zeros_like(rows), reward, rows + 1, np.zeros_like(last), last, extras=extras)
+
+
+@pytest.mark.parametrize(
+    ("rows", "density", "heard"),
+    [(9, (0.5, 0.9), 0), (10, (0.5, 0.9), 1), (10, (0.5, 1.0), 1), (10, (0.0, 0.9), 0), (99, (0.1, 9), 0),
+     (100, (0.1, 9), 1)],
+)  # fmt: skip
+def test_densities_are_asked_about_from_some_rows_on(rows: int, density: tuple[float, float], heard: int) -> None:
+    data = few([rows], np.zeros(rows), log_prob=np.linspace(*density, rows))
+    assert len(list(_densities(data))) == heard
+
+
+@pytest.mark.parametrize(
+    ("lengths", "start", "heard"),
+    [
+        ([34, 34, 35], 1.0, 1),  # 100 rows have one after them in their episode
+        ([34, 34, 34], 1.0, 0),
+        ([51, 51], 1.0, 0),
+        ([34, 34, 35], 20.0, 0),  # from 20 to 54: less than three times as far
+        ([34, 34, 35], 16.0, 1),
+    ],
+)
+def test_sums_so_far_are_asked_about_from_some_rows_on(lengths: list[int], start: float, heard: int) -> None:
+    rising = np.concatenate([start + np.arange(length) for length in lengths])
+    assert len(list(_running_sums(few(lengths, rising)))) == heard
+    assert len(list(_running_sums(few(lengths, -rising)))) == heard
+
+
+@pytest.mark.parametrize(("different", "heard"), [(20, 1), (19, 0)])
+def test_rewards_of_a_few_numbers_are_no_sums_so_far(different: int, heard: int) -> None:
+    lengths = [different + 1] * 12
+    reward = np.tile(np.append(1.0 + np.arange(different), 200.0), 12)
+    assert len(list(_running_sums(few(lengths, reward)))) == heard
+
+
+@pytest.mark.parametrize(
+    ("at_longest", "others", "length", "sure"),
+    [
+        (5, 5, 10, Sure.LIKELY), (5, 6, 10, Sure.POSSIBLE), (5, 20, 10, Sure.POSSIBLE), (5, 21, 10, None),
+        (4, 4, 10, None), (5, 5, 9, None),
+    ],
+)  # fmt: skip
+def test_how_many_ends_at_one_length_are_doubtful(at_longest: int, others: int, length: int, sure: Sure | None) -> None:
+    lengths = [length] * at_longest + [length - 1] * others
+    data = few(lengths, np.zeros(sum(lengths)))
+    ended = Dataset(data.observation, data.action, data.reward, data.next_observation, data.timeout, data.terminal)
+    assert [each.sure for each in _ends_at_one_length(ended)] == ([] if sure is None else [sure])
+    assert list(_ends_at_one_length(data)) == []
+
+
+@pytest.mark.parametrize(
+    ("off", "rows", "sure"),
+    [(2, 100, None), (3, 100, Sure.POSSIBLE), (20, 100, Sure.POSSIBLE), (21, 100, Sure.LIKELY), (21, 48, None)],
+)
+def test_how_many_successors_may_be_others(off: int, rows: int, sure: Sure | None) -> None:
+    """A hundred rows have one after them in their episode; of fewer than fifty rows nothing is asked."""
+    data = few([rows + 1], np.zeros(rows + 1))
+    after = data.next_observation.copy()
+    after[:off] += 1
+    changed = Dataset(data.observation, data.action, data.reward, after, data.terminal, data.timeout)
+    assert [each.sure for each in _successors(changed)] == ([] if sure is None else [sure])
+
+
+@pytest.mark.parametrize(("episodes", "heard"), [(29, 1), (30, 0)])
+def test_how_many_episodes_are_few(episodes: int, heard: int) -> None:
+    assert len(list(_few(few([2] * episodes, np.zeros(2 * episodes))))) == heard
+
+
+def test_actions_are_named_by_their_labels_where_they_have_some_and_the_rest_is_counted() -> None:
+    choices = {"obs": np.arange(6.0), "reward": np.arange(6.0), "done": [0, 1] * 3}
+    words, numbers = (load_vectors({**choices, "action": action}) for action in (list("abcabc"), [0, 1, 2] * 2))
+    assert _named(words, [0, 2], 2) == "a, c"
+    assert _named(numbers, [0, 2], 2) == "0, 2"
+    assert _named(words, [1], 3) == "b and 2 more"

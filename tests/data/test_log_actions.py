@@ -14,6 +14,7 @@ from sapp.core.errors import SappError
 from sapp.data import Ledger, load, load_vectors
 from sapp.data.check import check
 from sapp.data.ledger import Kind
+from sapp.data.log_actions import infer_bounds
 
 
 @pytest.mark.parametrize("values", [[0, 1, None, 1, 0, 1, 1, 0], ["a", "b", None, "b", "a", "b", "b", "a"]])
@@ -126,3 +127,34 @@ def test_outliers_do_not_become_the_bounds(tmp_path: Path) -> None:
     data = load_vectors(path, columns={"action_low": -1, "action_high": 1, "clip_actions": True})
     assert data.action[17] == 1
     assert "actions of 1 rows lay beyond the bounds and were clipped" in Ledger.of(data).lines()
+
+
+@pytest.mark.parametrize(
+    ("rows", "beyond", "refused"),
+    [(1000, 1e-5, False), (1000, 3e-5, True), (1000, 1e39, False), (100, 3e-5, False)],
+)
+def test_a_row_beside_actions_of_one_size_is_an_outlier_from_some_size_and_some_rows_on(
+    rows: int, beyond: float, refused: bool
+) -> None:
+    """The last dimension is 5 but in one row: its range counts as a millionth, of which twenty are too many.
+
+    One of a hundred rows is half of what lies beyond 99 %; a number that float32 cannot hold is refused elsewhere.
+    """
+    action = np.column_stack([np.linspace(-1, 1, rows), np.full(rows, 5.0)])
+    action[0, 1] = min(5.0 + beyond, 1e39)
+    if refused:
+        with pytest.raises(SappError, match="action dimension 1 goes from 5 to 5"):
+            infer_bounds(action, "log", False)
+        return
+    low, high, outside = infer_bounds(action, "log", False)
+    assert low.tolist() == [-1, 5]
+    np.testing.assert_allclose(high, [1, np.inf if beyond > 1e38 else 5 + beyond], rtol=1e-6)
+    assert outside == [1]
+
+
+def test_bounds_of_an_action_that_never_changes_are_one_either_way_and_small_ones_stay() -> None:
+    action = np.column_stack([np.full(9, 5.0), np.full(9, 0.5), np.linspace(-0.2, 3, 9), np.linspace(-2, 0.1, 9)])
+    low, high, outside = infer_bounds(action, "log", False)
+    np.testing.assert_allclose(low, [4, -1, -0.2, -2])
+    np.testing.assert_allclose(high, [6, 1, 3, 0.1])
+    assert outside == [0, 2, 3]

@@ -312,3 +312,70 @@ def test_two_columns_of_ends_that_differ_are_said(more: str, said: int) -> None:
     found = Ledger.of(load_vectors(table)).lines(Kind.WARNING)
     assert len(found) == said
     assert all(each.startswith("columns 'done' and 'dones' are both named like done and differ") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("scale", "far", "why"),
+    [
+        (None, True, "one is of size 1e+06"),
+        ("auto", True, "one is of size 1e+06"),
+        ("auto", False, None),
+        ("standard", True, "the column mapping asks for it"),
+        ("standard", False, "the column mapping asks for it"),
+        ("none", True, None),
+    ],
+)
+def test_features_are_standardised_where_they_are_far_from_unit_size_or_it_is_asked_for(
+    scale: str | None, far: bool, why: str | None
+) -> None:
+    table = steps()
+    table["obs"] = np.random.default_rng(0).normal(size=(12, 2)) * ([1e6, 1.0] if far else [1.0, 1.0])
+    table["obs"][:, 0] /= table["obs"][:, 0].std() / (1e6 if far else 1.0)
+    table["next_obs"] = table["obs"] + 1
+    columns = {"observation": "obs", "episode": "episode", **({} if scale is None else {"scale": scale})}
+    data = load_vectors(table, columns=columns)
+    said = [each for each in Ledger.of(data).entries if "standardised" in each.what]
+    assert len(said) == (why is not None)
+    np.testing.assert_allclose(data.raw(data.observation), table["obs"], rtol=1e-5, atol=1e-5)
+    if why is None:
+        assert data.observation_offset is None
+        return
+    assert f"({why})" in said[0].what
+    assert (said[0].rows, said[0].asked) == (12, scale == "standard")
+    np.testing.assert_allclose(data.observation.mean(0), 0, atol=1e-5)
+    np.testing.assert_allclose(data.observation.std(0), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("role", "value", "refused"),
+    [
+        ("probability", 1.0, False), ("probability", 1 + 5e-7, False), ("probability", 1 + 2e-6, True),
+        ("probability", 0.0, True), ("probability", 1e-9, False),
+        ("log_prob", 0.0, False), ("log_prob", 5e-7, False), ("log_prob", 2e-6, True), ("log_prob", -9.0, False),
+    ],
+)  # fmt: skip
+def test_how_far_probabilities_may_be_rounded(role: str, value: float, refused: bool) -> None:
+    table = steps(action=np.array([0, 1] * 6), chance=np.r_[np.full(11, 0.5 if role == "probability" else -1.0), value])
+    if refused:
+        with pytest.raises(SappError, match=r"'chance' is .* at row 11, but"):
+            load(table, columns={role: "chance"})
+        return
+    density = load_vectors(table, columns={role: "chance"}).extras["log_prob"]
+    assert density[-1] == pytest.approx(np.log(value) if role == "probability" else value, abs=1e-7)
+
+
+@pytest.mark.parametrize(("step", "said"), [(4.0, 1), (2000.0, 0), (0.0, 0)])
+def test_numbers_that_move_enough_for_seven_digits_or_not_at_all_are_no_matter(step: float, said: int) -> None:
+    """Near 2²⁷ float32 holds every sixteenth number: numbers are off by up to 8."""
+    table = steps()
+    table["reward"] = 2.0**27 + step * np.arange(12)
+    assert len(Ledger.of(load_vectors(table)).lines(Kind.WARNING)) == said
+
+
+def test_columns_that_are_used_or_ignored_are_not_kept_beside_the_steps_and_others_are() -> None:
+    table = steps(heat=np.arange(12.0), wind=np.arange(12.0), note=["calm", "storm"] * 6)
+    data = load_vectors(table, columns={"ignore": "wind"})
+    assert set(data.extras) == {"heat"}
+    np.testing.assert_array_equal(data.extras["heat"], np.arange(12.0))
+    uses = {each.name: each.use for each in Ledger.of(data).columns}
+    assert (uses["heat"], uses["wind"], uses["note"]) == ("kept beside the steps as 'heat'", None, None)

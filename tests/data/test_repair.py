@@ -11,7 +11,7 @@ from value_logs import NAN, log, read, refusal, with_
 
 from sapp.data import Ledger
 from sapp.data.ledger import Kind
-from sapp.data.repair import forward_fill
+from sapp.data.repair import drop_copies, forward_fill, gap_rows
 
 SPARSE = [None, None, None, 1.0, None, None, 2.0, 3.0]
 
@@ -77,3 +77,39 @@ def test_missing_values_are_the_last_known_ones_of_their_episode_and_leading_one
     filled, count = forward_fill(values, np.array([0, 0, 0, 0, 1, 1, 1, 2]))
     np.testing.assert_array_equal(filled[:, 0], [1.0, 1.0, 1.0, 2.0, 7.0, 7.0, 7.0, NAN])
     assert count == 4
+
+
+@pytest.mark.parametrize(
+    ("time", "gaps", "usual"),
+    [
+        ([0, 1, 2, 3, 5, 6, 7, 8], [4], 1.0),
+        ([0, 1, 2, 3, 4.4, 5.4, 6.4, 7.4], [], 1.0),  # not one and a half times as long
+        ([0, 1, 2, 3, 4.6, 5.6, 6.6, 7.6], [4], 1.0),
+        ([0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 13], [8, 9, 10], 1.0),  # seven in ten are equal
+        ([0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14], [], None),
+        ([0, 1.0005, 2, 3, 7], [4], 1.0),  # equal to a thousandth
+        ([0, 0, 0, 0, 5], [], None),
+        ([3], [], None),
+    ],
+)
+def test_what_is_a_gap_in_time(time: list[float], gaps: list[int], usual: float | None) -> None:
+    found, step = gap_rows(np.zeros(len(time), np.int64), np.array(time, float))
+    assert found.tolist() == gaps
+    assert step == (None if usual is None else pytest.approx(usual, rel=1e-3))
+    seconds = np.datetime64("2024-01-01", "us") + (1e6 * np.array(time)).astype("timedelta64[us]")
+    dated, step = gap_rows(np.zeros(len(time), np.int64), seconds)
+    assert dated.tolist() == gaps
+    assert step == (None if usual is None else pytest.approx(usual, rel=1e-3))
+    again, _ = gap_rows(np.repeat([0, 1], len(time)), np.array([*time, *time], float))
+    assert again.tolist() == [*gaps, *(len(time) + gap for gap in gaps)]
+
+
+def test_rows_that_are_the_same_in_all_columns_are_copies_and_others_are_named() -> None:
+    order, code, time = np.array([3, 0, 1, 2, 4]), np.array([0, 0, 1, 0, 1]), np.array([5, 5, 5, 4, 6])
+    value = np.array([NAN, NAN, 2.0, 1.0, 2.0])
+    kept, copies, differing = drop_copies(order, code, time, {"value": value})
+    assert (kept.tolist(), copies, differing) == ([3, 0, 2, 4], 1, None)
+    kept, copies, differing = drop_copies(order, code, time, {"value": value, "other": np.arange(5)})
+    assert (kept.tolist(), copies, differing) == (order.tolist(), 0, (0, 1))
+    apart = drop_copies(order, code, np.arange(5), {"value": value})
+    assert (apart[0].tolist(), apart[1:]) == (order.tolist(), (0, None))

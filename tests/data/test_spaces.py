@@ -96,6 +96,8 @@ def test_vectors_keep_their_shape_and_bounds() -> None:
         (spaces.MultiBinary(30), rf"1,073,741,824 combinations; up to {MAX_ENUMERATED:,}"),
         (spaces.Text(3), "actions are Text"),
         (spaces.Box(0, 9, (2,), np.int64), "vectors of real numbers"),
+        (spaces.Tuple((spaces.Box(-1, 1, (2,)), spaces.Box(0, 9, (2,), np.int64))), "vectors of real numbers"),
+        (spaces.Dict({"a": spaces.Box(-1, 1, (2,)), "b": spaces.Discrete(2)}), "vectors of real numbers"),
     ],
 )
 def test_other_actions_are_refused(space: spaces.Space, words: str) -> None:

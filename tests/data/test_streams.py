@@ -58,6 +58,9 @@ def test_an_episode_goes_on_where_times_differ_or_successors_are_the_next_rows()
     assert not goes_on(code, None, None, rows, rows + 2)  # the next of one's own rows
     assert not goes_on(code, None, None, rows, None)
     assert not goes_on(code, None, None, rows, np.zeros((6, 2)))
+    # of five rows before a change three go on with their own next row, one with the next of all
+    assert not goes_on(code, None, None, rows, rows + np.array([[1.0], [2], [2], [2], [2], [2]]))
+    assert goes_on(code, None, None, rows, rows + np.array([[1.0], [1], [2], [1], [2], [2]]))
 
 
 def test_counters_that_start_again() -> None:

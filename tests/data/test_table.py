@@ -91,3 +91,22 @@ def test_ids_that_are_rounded_are_refused() -> None:
     table = Table.of_arrays({"eps_id": np.array([12345678901234567890.0, 12345678901234567891.0])}, 2, "log")
     with pytest.raises(SappError, match="'eps_id' holds numbers so large that neighbours are rounded to one"):
         table.identities("eps_id")
+
+
+def test_what_is_whole_and_how_large_ids_may_be() -> None:
+    columns = {
+        "whole": np.array([0, 3, 7]), "flags": np.array([True, False, True]), "floats": np.array([0.0, 3.0, 7.0]),
+        "gaps": np.array([0.0, NAN, 7.0]), "parts": np.array([0.5, NAN, 7.0]), "none": np.full(3, NAN),
+        "wide": np.arange(6).reshape(3, 2), "tall": np.arange(3).reshape(3, 1),
+        "words": np.array(["a", "b", "c"], object),
+    }  # fmt: skip
+    table = Table.of_arrays(columns, 3, "log")
+    assert [name for name in columns if table.is_whole(name)] == ["whole", "flags", "gaps", "tall"]
+    assert [name for name in columns if table.is_text(name)] == ["words"]
+    assert table.identities("tall").tolist() == [0, 1, 2]
+    assert table.times("tall").tolist() == [0, 1, 2]
+    assert table.identities("words").tolist() == ["a", "b", "c"]
+    ids = Table.of_arrays({"fine": np.array([0.0, 2.0**53 - 1]), "far": np.array([0.0, -(2.0**53)])}, 2, "log")
+    assert ids.identities("fine").tolist() == [0.0, 2.0**53 - 1]
+    with pytest.raises(SappError, match=r"rounded to one \(-9007199254740992\)"):
+        ids.identities("far")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from sapp.ope.diagnostics import (
     Measures,
     Reason,
     Verdict,
+    _health,
     diagnose,
     explain,
     reasons_of,
@@ -175,3 +178,24 @@ def test_only_what_refuses_is_called_refused() -> None:
     assert [line.split(":")[0] for line in lines[-2:]] == ["doubtful", "refused"]
     assert lines[-2].endswith(": log at least 30")
     assert str(Reason(Verdict.DOUBTFUL, "a", "b")) == "a: b"
+
+
+@pytest.mark.parametrize(
+    ("zeta", "effective", "terminals", "mass", "words"),
+    [
+        (1.25, 50.0, False, 1.0, ""), (1.26, 50.0, True, 1.0, "which can be at most 1"),
+        (np.nan, 50.0, True, 1.0, "which can be at most 1"),
+        (0.75, 50.0, False, 1.0, ""), (0.74, 50.0, False, 1.0, "which should be 1"), (0.74, 50.0, True, 1.0, ""),
+        (0.1, 50.0, True, 0.4, ""), (0.09, 50.0, True, 0.4, "where the logs' own is 0.4"),
+        (1.0, Limits().effective_episodes, True, 1.0, ""),
+        (1.0, Limits().effective_episodes - 0.1, True, 1.0, "episodes' worth of data"),
+    ],
+)  # fmt: skip
+def test_ratios_are_healthy_within_limits(
+    zeta: float, effective: float, terminals: bool, mass: float, words: str
+) -> None:
+    fitted: Any = SimpleNamespace(dice_alive=np.array([[True, True], [True, False]]), terminals=terminals, mass=mass)
+    healthy, why = _health(fitted, 0, effective, zeta, Limits())
+    assert healthy == (not words)
+    assert why.endswith(words)
+    assert _health(fitted, 1, effective, zeta, Limits()) == (False, "its ratios diverged")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sapp.ope.doubly_robust import dice_of_bags, doubly_robust, fqe_of_bags
+from sapp.ope.doubly_robust import Values, dice_of_bags, doubly_robust, fqe_of_bags
 from sapp.ope.estimators import Fitted, Settings
 
 # one policy, two bags, episodes of lengths 2, 5 and 10: the first bag holds them 2, 0, 1 times, the second 0, 1, 1
@@ -39,3 +39,10 @@ def test_the_combination_judges_each_episode_by_bags_that_did_not_hold_it() -> N
     """The first episode by the second bag, the second by the first, the third by none: it is left out."""
     found = doubly_robust(fitted(True), 0, 2).point[0]
     assert found == pytest.approx(0.2 * (3.0 + 2.0) / 2 + (0.25 + 1.5) / (2 + 5))
+
+
+def test_an_interval_holds_the_middle_share_of_a_policys_replicates() -> None:
+    rising = np.linspace(0.0, 100.0, 1001)
+    values = Values(np.array([40.0, 1.0]), np.column_stack([rising, 2 * rising]))
+    assert values.interval(0) == pytest.approx((40.0, 2.5, 97.5))
+    assert values.interval(1, 0.8) == pytest.approx((1.0, 20.0, 180.0))

@@ -9,7 +9,9 @@ import pytest
 from sapp.core.errors import SappError
 from sapp.data import Dataset
 from sapp.networks import GaussianActor
-from sapp.ope.targets import TargetPolicy, Targets, from_actor, from_function
+from sapp.ope import targets
+from sapp.ope.targets import TargetPolicy, Targets, from_actor, from_function, from_units
+from sapp.runs.problem import Problem
 
 RNG = np.random.default_rng(0)
 SEEN = RNG.normal(size=(20, 3)).astype(np.float32)
@@ -58,5 +60,53 @@ def test_policies_need_names_of_their_own_and_known_actions() -> None:
     for policies in ([], [same, same]):
         with pytest.raises(SappError, match="at least one policy to evaluate, each with a name of its own"):
             Targets.of(policies, DATA)
-    with pytest.raises(SappError, match=r"policy 'five' gave actions outside 0..2; is it another task's\?"):
-        Targets.of([from_function("five", lambda seen: np.full(len(seen), 5), DISCRETE)], DISCRETE)
+    for few, number in ((0, 5), (0, 3), (0, -1), (1, 2)):
+        five = from_function("five", lambda seen, few=few, number=number: np.full(len(seen) - few, number), DISCRETE)
+        with pytest.raises(SappError, match=r"policy 'five' gave actions outside 0..2; is it another task's\?"):
+            five.actions(SEEN, 0, 1)
+
+
+def test_a_policy_of_other_units_is_asked_and_answers_in_those_of_the_logs() -> None:
+    """It saw observations as (raw − 1)/2 and acted from −5 to 5; these logs hold (raw − 3)/4 and act from 0 to 10."""
+    raw = 3 + 4 * SEEN
+    mine = Dataset(SEEN, DATA.action, DATA.reward, SEEN, DATA.terminal, ENDS, action_low=0.0, action_high=10.0,
+                   observation_offset=np.full(3, 3.0), observation_scale=np.full(3, 4.0))  # fmt: skip
+    theirs = Problem("x", None, "f", None, None, 3, 2, [-5.0, -5.0], [5.0, 5.0], 0, 0,
+                     observation_offset=[1.0] * 3, observation_scale=[2.0] * 3)  # fmt: skip
+    asked = []
+
+    def actions(observation: np.ndarray, seed: int, count: int) -> np.ndarray:
+        asked.append((observation, seed, count))
+        return np.tile([[[0.5, 1.0]]], (len(observation), 1, 1))  # 2.5 and 5 in its own units
+
+    answer = from_units(TargetPolicy("odd", actions), theirs, mine).actions(SEEN, 3, 7)
+    np.testing.assert_allclose(asked[0][0], (raw - 1) / 2, rtol=1e-5, atol=1e-5)
+    assert asked[0][1:] == (3, 7)
+    np.testing.assert_allclose(answer, np.tile([[[-0.5, 0.0]]], (20, 1, 1)), atol=1e-6)
+
+
+def test_answers_and_densities_do_not_depend_on_how_many_states_are_asked_about_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    actor = GaussianActor(jax.random.PRNGKey(0), 3, 2, (8,))
+    mode, draws = (from_actor(act, actor, False, act) for act in ("mode", "sample"))
+    unit = np.tanh(RNG.normal(size=(20, 2))).astype(np.float32)
+    whole = mode.actions(SEEN, 0, 1), draws.log_prob(SEEN, unit)
+    assert mode.log_prob is None
+    monkeypatch.setattr(targets, "CHUNK", 7)
+    np.testing.assert_allclose(mode.actions(SEEN, 0, 1), whole[0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(draws.log_prob(SEEN, unit), whole[1], rtol=1e-4, atol=1e-5)
+    drawn = draws.actions(np.tile(SEEN[:1], (14, 1)), 0, 2)
+    assert drawn.shape == (14, 2, 2)
+    assert np.abs(drawn[:7] - drawn[7:]).min() > 0  # each part has a key of its own
+
+
+def test_the_density_of_logged_actions_is_kept_where_the_logs_and_the_policy_have_one() -> None:
+    actor = GaussianActor(jax.random.PRNGKey(0), 3, 2, (8,))
+    both = [from_actor(act, actor, False, act) for act in ("mode", "sample")]
+    assert Targets.of(both, DATA).taken is None
+    logged = Dataset(SEEN, DATA.action, DATA.reward, SEEN, DATA.terminal, ENDS, action_low=0.0, action_high=10.0,
+                     extras={"log_prob": np.zeros(20)})  # fmt: skip
+    taken = Targets.of(both, logged).taken
+    assert np.isnan(taken[0]).all()
+    np.testing.assert_allclose(taken[1], both[1].log_prob(SEEN, logged.action / 5 - 1), rtol=1e-4, atol=1e-4)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -98,3 +100,19 @@ def test_what_is_not_named_as_a_checkpoint_is_none(tmp_path: Path, name: str) ->
     for each in (name, "0000000010.safetensors"):
         (tmp_path / "checkpoints" / each).touch()
     assert list(folders.checkpoint_files(tmp_path)) == [10]
+
+
+@pytest.mark.parametrize(("flags", "words"), [(os.ST_RDONLY, "Read-only file system"), (0, "Permission denied")])
+def test_why_a_place_takes_no_folder_is_said_in_the_systems_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: int, words: str
+) -> None:
+    place = tmp_path / "runs" / "new"
+    folders.check_place(place)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flags | os.ST_NOSUID))
+    with pytest.raises(SappError, match=rf"new: cannot make the run folder \({tmp_path} cannot be .*: {words}\)"):
+        folders.check_place(place)
+    (tmp_path / "runs").write_text("a file")
+    with pytest.raises(SappError, match=r"runs is not a folder\)"):
+        folders.check_place(place)
+    assert [each.name for each in tmp_path.iterdir()] == ["runs"]

@@ -84,3 +84,14 @@ def test_count_uncertainty() -> None:
 def test_unknown_divergence() -> None:
     with pytest.raises(SappError, match="use cql, kl, tv, mmd"):
         divergence("hellinger")
+
+
+def test_a_wider_kernel_is_that_of_a_finer_index() -> None:
+    """K(a, b) depends on (a − b)/width alone."""
+    fine = gaussian_kernel(7)
+    np.testing.assert_allclose(gaussian_kernel(13, 2.0)[::2, ::2], fine)
+    np.testing.assert_allclose(gaussian_kernel(4, 0.5), fine[:, ::2][::2])
+    assert fine[0, 1] == pytest.approx(math.exp(-0.5))
+    for width in (0.0, -1.0):
+        with pytest.raises(SappError, match="it must be positive"):
+            gaussian_kernel(3, width)

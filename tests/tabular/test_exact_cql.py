@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from sapp.tabular.exact_cql import conservative_values
-from sapp.tabular.uneven_coverage import Setting, make_world
+from sapp.tabular.exact_cql import SPREADS, Spread, conservative_values, exact_losses, log_min_max
+from sapp.tabular.uneven_coverage import FLOOR, Setting, make_world
+from sapp.tabular.weights import LogMinMax
 
 SETTING = Setting(episodes=60, length=20)
 
@@ -41,3 +42,26 @@ def test_without_a_charge_the_values_are_the_logs_means_and_with_a_large_one_the
     policy = np.exp(bound - bound.max(1, keepdims=True))
     policy /= policy.sum(1, keepdims=True)
     np.testing.assert_allclose(policy, world.visits / world.visits.sum(1, keepdims=True), atol=2e-3)
+
+
+def test_the_papers_weights_are_those_of_the_tables_but_for_equal_ratios() -> None:
+    ratio = np.random.default_rng(0).lognormal(size=9)
+    np.testing.assert_allclose(log_min_max(ratio), LogMinMax(FLOOR, 1.0)(ratio))
+    np.testing.assert_array_equal(log_min_max(np.full(3, 7.0)), 1.0)
+
+
+def test_only_the_spread_of_a_penalty_counts_and_none_leaves_the_means() -> None:
+    worlds = [make_world(SETTING, number) for number in (1, 2)]
+    spreads: dict[str, Spread] = {
+        "even": SPREADS["CQL"], "seven": lambda world, rng: np.full_like(world.ratio, 7.0), "w": SPREADS["SA-CQL, w"],
+    }  # fmt: skip
+    found = exact_losses(worlds, [0.0, 1.0], spreads)
+    assert found["w"].shape == (2, 2)
+    np.testing.assert_allclose(found["even"], found["seven"])
+    means = [world.lost(np.where(world.visits > 0, world.mean, -np.inf)) for world in worlds]
+    for losses in found.values():
+        np.testing.assert_allclose(losses[0], means)
+    # w has mean 1 over the data by itself: Σ d^D·d^π/d^D
+    np.testing.assert_allclose([world.share @ world.ratio for world in worlds], 1.0)
+    whole = [world.lost(conservative_values(world, world.ratio)) for world in worlds]
+    np.testing.assert_allclose(found["w"][1], whole)

@@ -17,7 +17,7 @@ from sapp.tabular import (
     suboptimality,
     uniform_policy,
 )
-from sapp.tabular.mdp import chain
+from sapp.tabular.mdp import chain, softmax_policy
 
 
 def test_policy_iteration_finds_the_best_deterministic_policy() -> None:
@@ -37,7 +37,24 @@ def test_families_are_what_they_say() -> None:
     assert np.all(line.transition[:, 0, :, 0] == 1)
     assert np.all(line.transition[:, 6, :, 6] == 1)
     np.testing.assert_allclose(line.transition[:, 3, 0, 2], 0.9)
-    assert np.all(grid(rng, 5, 3).reward.max((-1, -2)) == 1)
+    np.testing.assert_allclose(line.transition[:, 3, 0, 4], 0.1)
+    assert np.abs(line.reward[:, 1:-1]).max() <= 0.1
+    assert np.ptp(line.reward[:, [0, -1]], axis=-1).max() == 0
+    assert 0.5 < np.abs(line.reward).max() <= 1
+    field = grid(rng, 40, 3)
+    goal = field.reward.max(-1) == 1
+    assert np.all(goal.sum(-1) == 1)
+    assert set(np.argwhere(goal)[:, 1].tolist()) == set(range(1, 9))  # never where it starts
+    assert np.all(field.start == np.eye(9)[0])
+    costs = field.reward[~goal]
+    assert np.ptp(costs, axis=-1).max() == 0
+    assert -1 <= costs.min() < -0.9
+    assert -0.1 < costs.max() <= 0
+    stay = np.eye(9)[goal.nonzero()[1], None]
+    np.testing.assert_array_equal(field.transition[goal], np.broadcast_to(stay, (40, 4, 9)))
+    # from the corner to the right: there, by a slip too, down by one of four slips, or into a wall by two
+    free = field.transition[~goal[:, 0], 0, 0]
+    np.testing.assert_allclose(free[:, [0, 1, 3]], np.tile([0.1, 0.85, 0.05], (40, 1)))
 
 
 @pytest.mark.parametrize(("change", "message"), [
@@ -69,3 +86,9 @@ def test_other_bad_arguments() -> None:
         draw_episodes(mdp, np.random.default_rng(0), 5, uniform_policy(6, 3), 5)
     with pytest.raises(SappError, match="deterministic policies"):
         deterministic_policies(30, 5)
+
+
+def test_softmax_policies_stay_in_their_support() -> None:
+    logits, support = np.log([[1.0, 3.0, 4.0]]), np.array([[True, True, False]])
+    np.testing.assert_allclose(softmax_policy(logits), [[1 / 8, 3 / 8, 1 / 2]])
+    np.testing.assert_allclose(softmax_policy(logits + 1000, support), [[1 / 4, 3 / 4, 0]])

@@ -27,7 +27,7 @@ from sapp.tabular import (
     random_policies,
     uniform_policy,
 )
-from sapp.tabular.optimisation import Objective, is_concave
+from sapp.tabular.optimisation import Objective, _best_response, is_concave
 
 WEIGHTS = [Uniform(), Ratio(), Ratio(normalised=False), Ratio(power=0.5), LogMinMax()]
 
@@ -140,3 +140,42 @@ def test_bad_arguments() -> None:
         optimise(models, Pessimism(0.1))
     with pytest.raises(SappError, match="restarts is 0"):
         optimise(models[0], Pessimism(0.1), restarts=0)
+
+
+@pytest.mark.parametrize("name", ["mmd", "count"])
+def test_the_best_response_to_a_linearisation_takes_the_action_of_the_steepest_rise(name: str) -> None:
+    """By J itself: a little more of one action at one state, at a discount where occupancies are below 1."""
+    _, models, policies = random_problems(count=4, discount=0.3)
+    differs = 0
+    for number in range(4):
+        model, policy, pessimism = models[number], policies[number], Pessimism(2.0, name)
+        objective = Objective(model, pessimism)
+        parts = objective.parts(policy)
+        allowed = np.ones(policy.shape, bool)
+        allowed[0, 1] = False
+        found = _best_response(name, policy, parts, model, allowed, np.full(6, 2.0))
+        rises = np.full(policy.shape, -np.inf)
+        for state, action in np.argwhere(allowed):
+            more = policy.copy()
+            more[state] = (1 - 1e-5) * policy[state] + 1e-5 * np.eye(3)[action]
+            rises[state, action] = objective.value(more) - parts.value
+        np.testing.assert_array_equal(found, np.eye(3)[rises.argmax(-1)])
+        differs += int((np.where(allowed, parts.onward, -np.inf).argmax(-1) != rises.argmax(-1)).sum())
+        assert parts.occupancy.min() < 1
+    assert differs > 2
+
+
+@pytest.mark.parametrize("name", ["cql", "kl", "tv"])
+def test_the_best_response_is_better_than_any_other_policy_of_the_state(name: str) -> None:
+    _, models, policies = random_problems(count=2)
+    others = random_policies(np.random.default_rng(0), (500, 6, 3), scale=2.0)
+    for number in range(2):
+        model, pessimism = models[number], Pessimism(1.0, name)
+        parts = Objective(model, pessimism).parts(policies[number])
+        for size in (0.01, 0.3, 5.0):
+            rate = size * np.array([1.0, 2.0, 0.5, 1.0, 0.0, 1.0])
+            found = _best_response(name, policies[number], parts, model, np.ones((6, 3), bool), rate)
+            np.testing.assert_allclose(found.sum(-1), 1.0)
+            every = np.concatenate([found[None], others, deterministic_policies(6, 3)[::97], model.behaviour[None]])
+            worth = np.sum(every * parts.onward, -1) - rate * np.asarray(pessimism.distance(every, model))
+            assert np.all(worth[0] >= worth.max(0) - 1e-9)

@@ -33,3 +33,9 @@ def test_which_ratio_is_wanted() -> None:
     assert is_normalised(Ratio())
     assert is_normalised(LogMinMax())
     assert not is_normalised(Ratio(normalised=False))
+
+
+@pytest.mark.parametrize("width", [0.1, 0.5, 3.0])
+def test_log_min_max_reaches_from_its_least_to_its_greatest_however_near_the_ratios_are(width: float) -> None:
+    found = LogMinMax(0.5, 2.0)(np.exp(1.0 + width * np.array([[0.0, 0.25, 1.0], [1.0, 0.0, 0.5]])))
+    np.testing.assert_allclose(found, [[0.5, 1.0, 2.5], [2.5, 0.5, 1.5]])

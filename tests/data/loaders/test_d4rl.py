@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from sapp.core.errors import SappError
-from sapp.data import Dataset, load
+from sapp.data import Dataset, Ledger, load
 from sapp.data.loaders.d4rl import PUBLISHED, Published, download, is_name, load_d4rl, load_hdf5
 
 MEDIUM = {
@@ -301,3 +301,14 @@ def test_older_versions_load_from_the_cache_only(published: tuple[str, type[Hand
 def test_unknown_name_says_the_nearest() -> None:
     with pytest.raises(SappError, match=r"hoper-medium-v2.*did you mean 'hopper-medium-v2'\?"):
         load("hoper-medium-v2")
+
+
+@pytest.mark.parametrize(("inside", "listed"), [(50, []), (51, ["infos/…"])])
+def test_of_the_columns_of_a_group_fifty_are_listed(tmp_path: Path, inside: int, listed: list[str]) -> None:
+    rows = np.arange(20.0)
+    groups = {f"infos__x{number}": 0.0 for number in range(inside)}
+    path = write(tmp_path / "log.hdf5", observations=rows[:, None], actions=np.zeros((20, 1)), rewards=rows,
+                 terminals=rows % 10 == 9, **groups)  # fmt: skip
+    names = [each.name for each in Ledger.of(load(path)).columns if each.name.startswith("infos/")]
+    assert [name for name in names if "x" not in name] == listed
+    assert len(names) == 50 + len(listed)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from frame_logs import make_log, resident_bytes
 import sapp
 from sapp.core.errors import SappError
 from sapp.data.ledger import Kind, Ledger
+from sapp.data.loaders.dqn_files import save_array, shard_path
 from sapp.data.loaders.dqn_replay import load_dqn_replay, save_dqn_replay
 
 ARRAYS = ("frames", "action", "reward", "terminal", "timeout")
@@ -250,3 +252,16 @@ def test_show_in_numbers(tmp_path, capsys):
     assert (tmp_path / "log.png").stat().st_size > 1000
     assert main(["data", "check", str(tmp_path / "log")]) == 2
     assert "observations are images" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("terminal", -1), ("terminal", 2), ("timeout", -1), ("timeout", 2), ("action", -1), ("action", 2**31),
+     ("action", 2**32 + 1)],
+)  # fmt: skip
+def test_numbers_that_would_wrap_or_count_as_none_are_refused(log, key: str, value: int) -> None:
+    path = shard_path(log, key, 0)
+    column = get(log, path.name).astype(np.int64)
+    column[5] = value
+    save_array(path, column)
+    _one_line(log, rf"{re.escape(path.name)}: (holds|action is) {value};")

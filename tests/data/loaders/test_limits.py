@@ -142,3 +142,17 @@ def test_names_in_files_do_not_steer_the_terminal(tmp_path: Path, capfd: pytest.
     told = capfd.readouterr()
     assert "\x1b[2J" not in told.out + told.err
     assert "\x1b]0" not in told.out + told.err
+
+
+@pytest.mark.parametrize(("told", "cut"), [(100, False), (150, True)])
+def test_an_array_of_an_archive_that_says_it_is_larger_is_cut_short(tmp_path: Path, told: int, cut: bool) -> None:
+    """By more than its header is long: 150 numbers of four bytes, where there are a hundred."""
+    text = io.BytesIO()
+    np.lib.format.write_array_header_1_0(text, {"descr": "<f4", "fortran_order": False, "shape": (told,)})
+    with zipfile.ZipFile(tmp_path / "log.npz", "w") as archive:
+        archive.writestr("rewards.npy", text.getvalue() + bytes(400))
+    if cut:
+        with pytest.raises(SappError, match=r"'rewards.npy' is cut short"):
+            limits.check_npz(tmp_path / "log.npz")
+    else:
+        limits.check_npz(tmp_path / "log.npz")

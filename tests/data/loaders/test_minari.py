@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import sapp
 from sapp.core.errors import SappError
 from sapp.data import Dataset, Ledger, load
 from sapp.data.load import load as load_again
-from sapp.data.loaders.minari import environment_of
+from sapp.data.loaders.minari import _densities, _masks, environment_of
 from sapp.runs.problem import Problem
 
 minari = pytest.importorskip("minari", reason="minari is an extra")
@@ -255,3 +256,27 @@ def test_masks_that_were_recorded_beside_the_steps_are_read(kept: bool) -> None:
     np.testing.assert_array_equal(data.observation[:, 2:], mask[:4])
     np.testing.assert_array_equal(data.next_observation[:, 2:], mask[1:])
     assert "infos/action_mask as action_mask (which actions were possible)" in str(Ledger.of(data).text())
+
+
+def test_masks_and_densities_of_some_episodes_only_are_not_used() -> None:
+    stored = SimpleNamespace(storage=SimpleNamespace(metadata={}), observation_space=WIDE)
+    mask, taken = np.array([[1, 1], [0, 1], [1, 0], [1, 1]]), np.array([0, 1, 0] * 2)
+    told = {"action_mask": mask, "log_prob": np.array([-1.0, -2.0, -3.0])}
+
+    def episodes(*infos: Any) -> list[SimpleNamespace]:
+        return [SimpleNamespace(rewards=np.zeros(3), infos=each) for each in infos]
+
+    def masks(*infos: Any, count: int | None = 2) -> dict[str, Any]:
+        return _masks(stored, episodes(*infos), np.zeros((6, 2)), taken, count)
+
+    both = masks(told, told)
+    np.testing.assert_array_equal(both["action_mask"], np.tile(mask[:-1], (2, 1)))
+    np.testing.assert_array_equal(both["next_action_mask"], np.tile(mask[1:], (2, 1)))
+    np.testing.assert_array_equal(_densities(episodes(told, told))["log_prob"], [-1, -2, -3] * 2)
+    short = {"action_mask": mask[:-1], "log_prob": np.array([-1.0, -2.0])}
+    whole = {"action_mask": mask[:, :1], "log_prob": np.array([-1, -2, -3])}
+    for other in ({}, None, short, whole):
+        for infos in ((told, other), (other, told)):
+            assert masks(*infos) == {}
+            assert _densities(episodes(*infos)) == {}
+    assert masks(told, told, count=None) == {}

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import sapp
 from sapp.core.errors import SappError
 from sapp.data.frames import FrameDataset
 from sapp.data.ledger import Ledger
+from sapp.data.loaders.minari_frames import _shape, load_images
 
 minari = pytest.importorskip("minari", reason="minari is an extra")
 import gymnasium  # noqa: E402
@@ -104,3 +107,36 @@ def test_what_cannot_be_read_is_named():
         sapp.load("minari:game/box-v0")
     with pytest.raises(SappError, match="action_low does not apply"):
         sapp.load("minari:game/box-v0", action_low=0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "read"),
+    [
+        ((5, 7), (1, 5, 7)), ((5, 7, 1), (1, 5, 7)), ((1, 5, 7), (1, 5, 7)), ((2, 5, 4), (2, 5, 4)),
+        ((16, 5, 7), (16, 5, 7)), ((2, 5, 3), None), ((17, 5, 7), None),
+    ],
+)  # fmt: skip
+def test_what_shapes_are_stacks(shape: tuple[int, ...], read: tuple[int, int, int] | None) -> None:
+    """Three in the last place are colours, more than 16 in the first a height."""
+    if read is None:
+        with pytest.raises(SappError, match="give grey frames"):
+            _shape(shape, "x")
+    else:
+        assert _shape(shape, "x") == read
+
+
+@pytest.mark.parametrize(("taken", "fits"), [([1, 3], True), ([0, 2], False), ([2, 4], False)])
+def test_actions_outside_their_space_are_refused(taken: list[int], fits: bool) -> None:
+    episode = SimpleNamespace(
+        rewards=np.zeros(2), observations=np.zeros((3, 4, 5), np.uint8), terminations=np.array([False, True]),
+        actions=np.array(taken),
+    )  # fmt: skip
+    stored = SimpleNamespace(
+        action_space=spaces.Discrete(3, start=1), observation_space=spaces.Box(0, 255, (4, 5), np.uint8), total_steps=2,
+        total_episodes=1, spec=None, iterate_episodes=lambda: [episode],
+    )  # fmt: skip
+    if fits:
+        assert load_images(stored, "x", {}).action.tolist() == [0, 2]
+    else:
+        with pytest.raises(SappError, match="x: an action of episode 0 is not in Discrete"):
+            load_images(stored, "x", {})
