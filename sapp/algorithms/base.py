@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -121,7 +122,8 @@ class Algorithm(eqx.Module):
 
 
 def check_settings(algorithm: Algorithm, *positive: str, counts: tuple[str, ...] = ()) -> None:
-    """Refuse settings that no algorithm can have, by name: learning rates, discount and tau out of range, no layers.
+    """Refuse settings that no algorithm can have, by name: learning rates, discount and tau out of range, no layers,
+    what is no number.
 
     ``positive`` names further numbers that must be 0 or more, ``counts`` whole numbers that must be 1 or more.
     """
@@ -133,6 +135,8 @@ def check_settings(algorithm: Algorithm, *positive: str, counts: tuple[str, ...]
     check_ranges(owner, rates, 0.0, float("inf"))
     check_ranges(owner, {name: fields[name] for name in ("discount", "tau") if name in fields}, 0.0, 1.0)
     check_ranges(owner, {name: fields[name] for name in ("batch_size", *counts)}, 1.0, float("inf"))
+    if lost := [name for name, value in fields.items() if isinstance(value, float) and math.isnan(value)]:
+        raise SappError(f"{owner}: {lost[0]} is nan; it must be a number")
     if empty := [name for name, value in fields.items() if name.endswith("hidden") and not value]:
         raise SappError(f"{owner}: {empty[0]} must name at least one layer")
 

@@ -135,8 +135,11 @@ class DualDICE(RatioWeights):
             raise SappError(f"positivity {self.positivity!r} is unknown: use square, softplus or identity")
         infinity = float("inf")
         rates = {name: getattr(self, name) for name in ("nu_lr", "zeta_lr", "ratio_lr", "behaviour_lr")}
-        check_ranges("DualDICE", rates, 0.0, infinity)
-        check_ranges("DualDICE", {"min_ess": self.min_ess, "health_rate": self.health_rate}, 0.0, 1.0)
+        limits = {name: getattr(self, name) for name in ("min_zeta", "max_zeta", "max_nu")}
+        shares = {name: getattr(self, name) for name in ("min_ess", "health_rate", "adam_b1", "adam_b2")}
+        check_ranges("DualDICE", rates | limits, 0.0, infinity)
+        check_ranges("DualDICE", shares, 0.0, 1.0)
+        check_ranges("DualDICE", {"components": self.components}, 1.0, infinity)
         if not self.hidden:
             raise SappError("DualDICE: hidden sizes are empty; name at least one layer")
         if self.next_actions < 1:

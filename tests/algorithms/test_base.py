@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -42,6 +43,30 @@ def test_settings_that_no_algorithm_can_have_are_named(change: dict, message: st
         CQL(**change)
 
 
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_whatever_the_algorithm_each_setting_has_its_range(name: str) -> None:
+    """No number is nan, none but a shift of rewards or values is negative, and what is counted is there."""
+    algorithm, nan = preset(name), float("nan")
+    free, absent = {"reward_shift", "reward_bonus", "target_divergence"}, {"quantiles", "behaviour_steps"}
+    bad: list[tuple[str, Any]] = []
+    for field in fields(algorithm):
+        value: Any = getattr(algorithm, field.name)
+        if type(value) is float:
+            bad += [(field.name, nan), *([] if field.name in free else [(field.name, -1.0)])]
+        elif type(value) is int:
+            bad += [(field.name, -1), *([] if field.name in absent else [(field.name, 0)])]
+        elif type(value) is tuple:
+            bad.append((field.name, ()))
+        if field.name in ("discount", "tau", "share"):
+            bad.append((field.name, 1.5))
+        if field.name in ("precision", "kernel", "divergence", "optimiser"):
+            bad.append((field.name, "other"))
+    assert ("batch_size", 0) in bad
+    for field_name, value in bad:
+        with pytest.raises(SappError, match=field_name):
+            replace(algorithm, **{field_name: value})
+
+
 def test_weights_without_a_penalty_are_refused() -> None:
     with pytest.raises(SappError, match=r"BC takes no state weights: .*; leave weights at Uniform\(\)"):
         BC(weights="occupancy")
@@ -68,11 +93,8 @@ def test_by_default_features_are_observations_and_targets_grow_by_the_reward() -
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_numbers_are_leaves_and_all_else_is_structure(name: str) -> None:
-    """What is no leaf is known when a program is compiled; a text or a size among the leaves could not be traced."""
-    algorithm = preset(name)
-    kinds = {field.name: type(getattr(algorithm, field.name)) for field in fields(algorithm)}
-    own = {jax.tree_util.keystr(path)[1:]: leaf for path, leaf in jax.tree_util.tree_leaves_with_path(algorithm)}
-    assert {each for each in own if "." not in each} >= {each for each, kind in kinds.items() if kind is float} - {
-        each.name for each in fields(algorithm) if each.metadata.get("static")
-    }
-    assert {type(leaf) for leaf in own.values()} <= {float, int}
+    """A text among the leaves could not be traced, and a size that is one would not be known to the compiler."""
+    leaves = jax.tree_util.tree_leaves_with_path(preset(name))
+    kinds = {jax.tree_util.keystr(path): type(leaf) for path, leaf in leaves}
+    assert len(kinds) >= 2
+    assert {path for path, kind in kinds.items() if kind is not float} <= {".target_every"}

@@ -1,4 +1,4 @@
-"""BEAR's target, constraint, multiplier and warm start against NumPy; UWAC's trust against loops over samples."""
+"""BEAR's target, constraint, multiplier and warm start against NumPy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy_reference import A, B, brute, close, f64, gaussian, init, make_batch, mlp, q, target_of, update
+from numpy_reference import SPEC, A, B, brute, close, f64, gaussian, init, make_batch, mlp, q, target_of, update
 
 from sapp import BEAR, preset
 from sapp.algorithms.bear import mmd
@@ -80,9 +80,14 @@ def test_four_draws_of_one_law_are_further_apart_than_the_threshold(
     assert distance(BEAR().mmd_samples) > least > BEAR().threshold > distance(64)
 
 
+def test_the_multiplier_starts_at_one_unless_told_and_the_target_as_a_copy() -> None:
+    for told, expected in (({}, 0.0), ({"initial_alpha": 3.0}, np.log(3.0))):
+        state = BEAR(**SMALL, **told).init(jax.random.PRNGKey(0), SPEC)
+        assert float(state.log_alpha.network) == pytest.approx(expected, abs=1e-6)
+        for mine, copied in zip(*map(jax.tree.leaves, (state.critics.network, state.target_critics)), strict=True):
+            np.testing.assert_array_equal(mine, copied)
+
+
 def test_kernel_by_dataset() -> None:
     assert preset("bear", "halfcheetah-medium-v2").kernel == "gaussian"
     assert preset("bear", "hopper-medium-v2", "dualdice").kernel == "laplacian"
-
-
-# UWAC

@@ -85,6 +85,8 @@ def test_one_update_against_numpy(divergence: str, value_penalty: bool) -> None:
     value = q(new.critics.network, batch.observation, action).min(0)
     away = distance(algorithm, batch.observation, actor, behaviour, own_key)
     close(metrics["actor/loss"], np.mean(0.6 * WEIGHTS * away - value), 2e-3)
+    close(metrics["actor/divergence"], away.mean(), 2e-3)
+    close(metrics["loss"], 2 * metrics["critic/td"] + metrics["actor/loss"])
     _, cold = step(state, batch, weights, key, 14)  # four steps after cloning: the values do not count yet
     close(cold["actor/loss"], 0.6 * np.mean(WEIGHTS * away), 2e-3)
 

@@ -104,6 +104,18 @@ def test_presets_have_the_published_numbers() -> None:
     assert (qr.quantiles, qr.lr, qr.adam_eps, qr.target_every) == (200, 5e-5, 3.125e-4, 2000)
 
 
+def test_the_target_is_a_copy_at_the_start_and_after_every_so_many_updates() -> None:
+    algorithm = DQN(target_every=2, lr=0.1, network=MLPScores((2,)))
+    state = algorithm.init(jax.random.PRNGKey(0), Spec(2, 2, jnp.zeros(2), jnp.ones(2), True))
+    update = jax.jit(algorithm.update)
+    copies = []
+    for _ in range(5):
+        pairs = zip(*map(jax.tree.leaves, (state.scores, state.target)), strict=True)
+        copies.append(all(bool(jnp.array_equal(*pair)) for pair in pairs))
+        state, _ = update(state, BATCH, jnp.ones(2), jax.random.PRNGKey(1))
+    assert copies == [True, False, True, False, True]
+
+
 def test_what_makes_no_sense_is_refused() -> None:
     with pytest.raises(SappError, match="REM takes no state weights"):
         REM(weights=RandomWeights())

@@ -64,7 +64,10 @@ def test_one_update_against_numpy() -> None:
     # temperature first, on the old policy; then the actor, by the old critics; then the critics, with the new actor
     action, log_prob = draw(state.actor.network, batch.observation, actor_key)
     close(new.log_temperature.network, np.log(0.3) + 3e-4 * np.sign(np.mean(log_prob - A)))
+    close(new.log_temperature.optimiser.mu, -0.1 * 0.3 * np.mean(log_prob - A))  # a tenth of the gradient
     temperature = np.exp(f64(new.log_temperature.network))
+    close(metrics["actor/temperature"], temperature)
+    close(metrics["actor/entropy"], -log_prob.mean())
     close(
         metrics["actor/loss"],
         np.mean(temperature * log_prob - q(state.critics.network, batch.observation, action).min(0)),
@@ -119,3 +122,16 @@ def test_presets_by_dataset(name: str, dataset: str, count: int, eta: float | No
     assert chosen.diversify == (eta is not None)
     if eta is not None:
         assert chosen.eta == eta
+
+
+def test_presets_of_all_sets_are_the_papers() -> None:
+    """η and the number of critics, by the sets that have them."""
+    qualities = ("random", "medium", "expert", "medium-expert", "medium-replay", "full-replay")
+    for quality in qualities:
+        found = [preset("edac", f"{name}-{quality}-v2") for name in ("halfcheetah", "hopper", "walker2d")]
+        assert [each.critics for each in found] == [10, 50, 10]
+        eta = {"random": [0, 0, 1], "expert": [1, 1, 5], "medium-expert": [5, 1, 5]}.get(quality, [1, 1, 1])
+        assert [each.eta for each in found] == eta
+        found = [preset("sac-n", f"{name}-{quality}-v2") for name in ("halfcheetah", "hopper", "walker2d")]
+        assert [each.critics for each in found] == [10, 500 if quality == "medium" else 200, 20]
+        assert not any(each.diversify for each in found)

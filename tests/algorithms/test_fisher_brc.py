@@ -60,6 +60,7 @@ def test_cloning_touches_the_behaviour_only(stages) -> None:
     # entropy above −|A| lowers its multiplier, below raises it
     side = np.sign(float(metrics["behaviour/entropy"]) + A)
     close(new.log_multiplier.network, -1e-3 * side)
+    close(new.log_multiplier.optimiser.mu, 0.1 * (metrics["behaviour/entropy"] + A))  # a tenth of the gradient
 
 
 def test_critic_and_actor_against_numpy(stages) -> None:
@@ -102,6 +103,9 @@ def test_critic_and_actor_against_numpy(stages) -> None:
     value = q(new.offsets.network, batch.observation, action).min(0)
     value = value + behaviour_log_prob(behaviour, batch.observation, action)
     close(metrics["actor/loss"], np.mean(log_prob - value), 2e-3)
+    # the temperature starts at 1; Adam's first moment is a tenth of its gradient
+    close(new.log_temperature.optimiser.mu, -0.1 * (log_prob.mean() - A), 2e-3)
+    close(metrics["actor/entropy"], -log_prob.mean(), 2e-3)
     close(metrics["loss"], td + 0.4 * np.mean(WEIGHTS * penalty) + np.mean(log_prob - value), 2e-3)
     for old, same in zip(jax.tree.leaves(behaviour), jax.tree.leaves(new.behaviour.network), strict=True):
         np.testing.assert_array_equal(old, same)

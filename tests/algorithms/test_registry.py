@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -19,6 +20,7 @@ from sapp import (
     preset,
 )
 from sapp.algorithms.config import register
+from sapp.algorithms.registry import ALGORITHMS
 
 
 def same(a: object, b: object) -> bool:
@@ -87,3 +89,40 @@ def test_an_installed_package_offers_algorithms_and_weights(tmp_path: Path) -> N
     )  # fmt: skip
     assert "their_rules:TheirRule" in json.loads(listed.stdout)["algorithms"]["their-rule"]["about"]
     assert any(line.startswith("their-weights ") for line in page)
+
+
+STUDIES = Path(__file__).resolve().parents[2] / "studies"
+SHORTER = {"behaviour_steps", "warm_steps"}
+"""What runs of fewer steps than the published ones had less of."""
+
+
+def recorded() -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """By algorithm: the datasets that studies trained it on, and the settings that were written down then."""
+    found: dict[str, list[tuple[str, dict[str, Any]]]] = {}
+    for file in sorted(STUDIES.glob("*/rows/settings.json")):
+        for run, one in json.loads(file.read_text(encoding="utf-8")).items():
+            for method, rows in one.get("methods", {}).items():
+                for row in rows:
+                    name = method if method in ALGORITHMS else row["class"].lower()
+                    if name in ALGORITHMS and "in-values" not in run:  # where the preset was changed on purpose
+                        found.setdefault(name, []).extend((dataset, row) for dataset in row["datasets"])
+    return found
+
+
+@pytest.mark.parametrize(("name", "rows"), recorded().items())
+def test_presets_are_what_the_studies_results_were_trained_with(
+    name: str, rows: list[tuple[str, dict[str, Any]]]
+) -> None:
+    for dataset, row in rows:
+        chosen = preset(name, dataset)
+        own = {field: getattr(chosen, field) for field in row if field not in ("class", "datasets")}
+        found = {field: list(value) if isinstance(value, tuple) else value for field, value in own.items()}
+        changed = {field for field, value in found.items() if row[field] != value}
+        assert type(chosen).__name__ == row["class"]
+        assert changed <= SHORTER | {"weights", "precision"}, (dataset, changed)
+        assert all(row[field] < own[field] for field in changed & SHORTER)
+        assert len(own) > 6
+
+
+def test_the_studies_have_trained_every_algorithm_for_vectors() -> None:
+    assert {name for name in ALGORITHMS if not getattr(preset(name), "discrete_actions", False)} == set(recorded())

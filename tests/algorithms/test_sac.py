@@ -65,6 +65,7 @@ def test_one_update_from_its_parts() -> None:
     gradient = -jnp.exp(state.log_temperature) * jnp.mean(log_prob - ACTIONS)
     expected = state.log_temperature - SETTINGS["temperature_lr"] * jnp.sign(gradient)
     np.testing.assert_allclose(new.log_temperature, expected, rtol=1e-5)
+    np.testing.assert_allclose(new.temperature_optimiser.mu, 0.1 * gradient, rtol=1e-4)
     temperature = jnp.exp(new.log_temperature)
 
     action, following = state.actor(rows.next_observation).sample(back)

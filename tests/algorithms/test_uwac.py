@@ -75,3 +75,31 @@ def test_one_dropout_sample_varies_by_nothing() -> None:
     state, batch = init(UWAC(**SMALL, passes=5), 1), make_batch()
     _, variance = dropout_moments(state.critics.network, batch.observation, batch.action, jax.random.PRNGKey(7), 1)
     np.testing.assert_array_equal(variance, np.zeros((2, B)))
+
+
+def test_the_actor_seeks_values_as_far_as_they_are_trusted_and_not_trust_itself() -> None:
+    """Its gradient is that with the trust as given numbers."""
+    algorithm = UWAC(**SMALL, passes=5, beta=4.0)
+    state, batch, key = init(algorithm, 1), make_batch(), jax.random.PRNGKey(3)
+    own_key, _, judge_key = jax.random.split(key, 3)
+    critics, one = state.critics.network, jnp.float32(1.0)
+    action = jnp.tanh(state.actor.network(batch.observation).draw_raw(own_key, algorithm.mmd_samples)[:, 0])
+    values, trust = algorithm.judge(critics, batch.observation, action, judge_key)
+    assert float(trust.max() - trust.min()) > 0.1
+
+    class Given(UWAC):
+        def judge(self, critics, state, action, key):
+            return super().judge(critics, state, action, key)[0], trust
+
+    def slope(algorithm: UWAC):
+        def loss(actor):
+            arguments = critics, state.vae.network, one, batch, jnp.zeros(B), one, key  # without the constraint
+            return algorithm.actor_loss(actor, *arguments)
+
+        return jax.jit(jax.grad(loss, has_aux=True))(state.actor.network)
+
+    (found, metrics), (expected, _) = slope(algorithm), slope(Given(**SMALL, passes=5, beta=4.0))
+    close(metrics["actor/value"], np.mean(f64(trust) * f64(values).min(0)))
+    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        close(mine, theirs)
+    assert max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(found)) > 0.01

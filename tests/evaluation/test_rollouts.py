@@ -91,6 +91,14 @@ def test_bad_requests():
         evaluate(lambda seen: seen, make("point"), 0, 1, seed=0)
     with pytest.raises(SappError, match="another environment"):
         evaluate(lambda seen: seen[..., :1], make("point"), 1, 2, seed=0)
+    for members, shapes in ((1, r"\(2, 1\) for 2 observations .* \(2, 2\)"), (3, r"\(3, 2, 1\) for 2 .* \(3, 2, 2\)")):
+        with pytest.raises(SappError, match=shapes):
+            evaluate(lambda seen: seen[..., :1], make("point"), members, 2, seed=0)
+    with pytest.raises(SappError, match=r"shape \(2, 1\) for 2 .* takes \(2,\) \(one whole number"):
+        evaluate(lambda seen: np.zeros((1, 2, 1), int), make("CartPole-v1"), 1, 2, seed=0)
+    for counts in ((1, 0), (0, 1)):
+        with pytest.raises(SappError, match="both must be at least 1"):
+            evaluate(lambda seen: seen, make("point"), *counts, seed=0)
 
 
 @pytest.mark.parametrize(("name", "episodes"), [("hopper", 16), ("halfcheetah", 4), ("walker2d", 6)])

@@ -75,3 +75,43 @@ def test_gymnasium_environments_draw_themselves() -> None:
     quiet.reset(1, 0)
     with _painter(quiet) as draw, pytest.raises(SappError, match="render_mode='rgb_array'"):
         draw(quiet)
+
+
+class Counted:
+    """An environment whose state is the number of its steps."""
+
+    def __init__(self, limit: int, ends: int = 10_000, cut: int = 10_000) -> None:
+        self.max_episode_steps, self.ends, self.cut, self.step_number = limit, ends, cut, 0
+
+    def reset(self, count: int, seed: int) -> np.ndarray:
+        assert count == 1
+        self.step_number = seed
+        return np.full((1, 1), self.step_number)
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self.step_number += 1
+        assert action == self.step_number  # decided on what was seen before it
+        return np.full((1, 1), self.step_number), np.zeros(1), np.array([self.step_number == self.ends])
+
+    @property
+    def truncated(self) -> np.ndarray:
+        return np.array([self.step_number == self.cut])
+
+
+@pytest.mark.parametrize(
+    ("env", "shown"),
+    [
+        (Counted(5), [0, 1, 2, 3, 4, 5]),
+        (Counted(240), [*range(0, 241, 2)]),
+        (Counted(365), [*range(0, 365, 3), 365]),
+        (Counted(360, ends=7), [0, 3, 6, 7]),
+        (Counted(360, cut=8), [0, 3, 6, 8]),
+        (Counted(360, ends=6), [0, 3, 6]),
+    ],
+)
+def test_pictures_are_spread_evenly_from_the_first_state_to_the_last(env: Counted, shown: list[int]) -> None:
+    assert episode(env, lambda seen: seen + 1, lambda own: own.step_number) == shown
+
+
+def test_an_episode_begins_where_its_seed_says() -> None:
+    assert episode(Counted(2), lambda seen: seen + 1, lambda own: own.step_number, seed=3) == [3, 4, 5]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -96,3 +98,16 @@ def test_a_dropout_sample_is_the_network_without_the_dropped_units(pairs) -> Non
             assert 0 < np.asarray(keep).sum() < 16
             x = np.maximum(x, 0) * np.asarray(keep) / 0.7
     np.testing.assert_allclose(critic.dropout_sample(*pairs, key), x[:, 0], rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [(B,), (B, 3)])
+def test_samples_have_the_same_shape_by_the_kernel_and_without(
+    rows: tuple[int, ...], pairs: tuple[jax.Array, jax.Array], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one action per state and of several; the values are compared in the kernel's own tests."""
+    critic = DropoutCritic(jax.random.PRNGKey(0), S, A, (64, 64), "tf32")
+    arguments = pairs[0], jnp.zeros((*rows, A)), jax.random.split(jax.random.PRNGKey(1), 4)
+    for fused in (False, True):
+        monkeypatch.setattr(sys.modules["sapp.networks.ensemble"], "on_cuda", lambda fused=fused: fused)
+        assert critic.fused == fused
+        assert jax.eval_shape(critic.samples, *arguments).shape == (4, *rows)

@@ -37,6 +37,17 @@ def test_mlp_matches_numpy(hidden: tuple[int, ...]) -> None:
     np.testing.assert_allclose(network(jnp.asarray(x)), numpy_mlp(network, x), rtol=1e-5, atol=1e-6)
 
 
+def test_a_trunks_last_layer_is_computed_like_a_hidden_one() -> None:
+    """Where products have ten bits, one and 2⁻¹³ are one; a value, a network's only output, keeps the rest."""
+    network = build(MLP, jax.random.PRNGKey(0), 6, (16, 5), 3, trunk=True)
+    x = np.random.default_rng(0).normal(size=(20, 6)).astype(np.float32)
+    np.testing.assert_allclose(network(jnp.asarray(x)), numpy_mlp(network, x), rtol=1e-5, atol=1e-6)
+    for trunk, expected in ((True, 1.0), (False, 1.0 + 2.0**-13)):
+        one = build(MLP, jax.random.PRNGKey(0), 1, (), 1, "tf32", bias=0.0, trunk=trunk)
+        one = eqx.tree_at(lambda n: n.layers[0].weight, one, jnp.full((1, 1), 1.0 + 2.0**-13))
+        assert float(one(jnp.ones((1, 1)))[0, 0]) == expected
+
+
 def test_state_action_network_is_the_mlp_of_the_concatenation() -> None:
     network = build(StateActionNetwork, jax.random.PRNGKey(1), 5, 2, (16, 16))
     rng = np.random.default_rng(1)

@@ -47,6 +47,47 @@ def test_ratios_that_learn_bring_the_papers_phases_and_preparations_their_own() 
 
 
 @pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ((None, None), (20, 20)), ((30, None), (30, 30)), ((30, 7), (30, 7)), ((0, None), (0, 20)), ((0, 7), (0, 7)),
+        ((None, 7), (20, 7)), ((30, 0), (30, 30)),
+    ],
+)  # fmt: skip
+def test_checkpoints_come_with_evaluations_unless_told_and_where_there_are_none_by_themselves(
+    asked: tuple[int | None, int | None], found: tuple[int, int]
+) -> None:
+    """Of 400 steps a twentieth is 20."""
+    made = plan(sapp.BC(), behaviour_dataset(3), steps=400, eval_every=asked[0], checkpoint_every=asked[1])
+    assert (made.eval_every, made.checkpoint_every) == found
+
+
+def test_algorithms_in_a_list_are_called_by_their_kind_and_each_must_have_a_name_of_its_own() -> None:
+    def mine(name: str) -> sapp.Algorithm:
+        return sapp.BC(hidden=(len(name),))
+
+    found = plan([sapp.BC(), "cql", mine], behaviour_dataset(3))
+    assert [each.algorithm for each in found.ids] == ["BC", "cql", "mine"]
+    assert found.members[2].algorithm.hidden == (len(behaviour_dataset(3).name),)
+    assert [each.algorithm for each in plan(sapp.BC(), behaviour_dataset(3)).ids] == ["BC"]
+    with pytest.raises(SappError, match="algorithms BC, cql, BC: give a dictionary"):
+        plan([sapp.BC(), "cql", sapp.BC()], behaviour_dataset(3))
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("steps", 1), ("eval_episodes", 1), ("log_every", 1), ("keep", 1), ("eval_max_steps", 1), ("eval_every", 0),
+        ("checkpoint_every", 0), ("eval_seed", 0),
+    ],
+)  # fmt: skip
+def test_a_number_below_its_least_is_refused_by_name(name: str, least: int) -> None:
+    with pytest.raises(SappError, match=f"{name} is {least - 1}: it must be at least {least}"):
+        plan(sapp.BC(), behaviour_dataset(3), **{name: least - 1})
+    if name != "eval_max_steps":  # which is for games
+        plan(sapp.BC(), behaviour_dataset(3), **{name: least})
+
+
+@pytest.mark.parametrize(
     ("algorithms", "more", "message"),
     [
         ("cql", {"steps": 0}, "steps is 0: it must be at least 1"),

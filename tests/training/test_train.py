@@ -6,6 +6,7 @@ import dataclasses
 import os
 import shutil
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from sapp.runs.checkpoint import flatten
 from sapp.runs.events import Event, EventKind, RatioHealth
 from sapp.runs.members import MemberId
 from sapp.training import loop as loop_module
+from sapp.training.train import _deadline
 from sapp.weights import ControlKind, control
 
 PRETRAIN = Phase("pretrain", 10, ratio=False, weighted=False)
@@ -264,6 +266,21 @@ def test_presets_are_taken_by_name(file: Path, tmp_path: Path) -> None:
         with pytest.raises(SappError, match=message):
             sapp.train(wrong, file, out=tmp_path / "wrong", **options)
     assert not (tmp_path / "wrong").exists()
+
+
+def test_only_frames_are_streamed_and_a_time_limit_is_a_time_to_come(
+    train: Callable[..., Run], tmp_path: Path
+) -> None:
+    with pytest.raises(SappError, match="stream leaves frames on the host, and no dataset is of frames"):
+        train(tmp_path / "run", stream=True)
+    for limit in (0.0, -1.0, float("nan")):
+        with pytest.raises(SappError, match=f"time_limit is {limit}: it must be more than 0 seconds"):
+            train(tmp_path / "run", time_limit=limit)
+    assert not (tmp_path / "run").exists()
+    assert _deadline(None) is None
+    before, deadline = time.monotonic(), _deadline(5.0)
+    assert deadline is not None
+    assert before <= deadline - 5.0 <= time.monotonic()
 
 
 def test_ctrl_c_in_the_last_chunk_still_evaluates_and_finishes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -125,6 +126,21 @@ def test_unknown_controls_are_refused_by_name() -> None:
         control(Uniform(), "inverted")
     with pytest.raises(SappError, match="kind 7"):
         Control(Uniform(), 7)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: FrozenWeights(Uniform(), updates=-1), "FrozenWeights: updates is -1"),
+        (lambda: RescaledWeights(Uniform(), mean=-0.5), "RescaledWeights: mean is -0.5"),
+        (lambda: RescaledWeights(Uniform(), mean=float("nan")), "RescaledWeights: mean is nan"),
+        (lambda: Control(Uniform(), 6), "control kind 6"),
+        (lambda: Control(Uniform(), -1), "control kind -1"),
+    ],
+)
+def test_settings_out_of_range_are_refused_by_name(make: Callable[[], StateWeights], words: str) -> None:
+    with pytest.raises(SappError, match=words):
+        make()
 
 
 def test_random_weights_need_a_range_with_an_end() -> None:

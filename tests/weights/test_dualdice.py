@@ -407,3 +407,17 @@ def test_without_unit_mean_the_multiplier_stays_zero(step: Any, fresh: Any, batc
 def test_bad_settings_are_named(field: str, value: Any) -> None:
     with pytest.raises(SappError, match=field):
         DualDICE(**{field: value})
+
+
+def test_adam_without_means_of_gradients_is_adam() -> None:
+    """Also of gradients as small as its ε, which is added to the root and not under it."""
+    gradients = jnp.asarray([[1e-9, 1e-8, 1e-6, 1e-3, 1.0], [3e-9, -1e-8, 2e-6, 0.0, -5.0]], jnp.float32)
+    ours, theirs = DualDICE(adam_b1=0.0)._adam(), optax.scale_by_adam(b1=0.0, b2=0.99, eps=1e-8)
+    states = ours.init(gradients[0]), theirs.init(gradients[0])
+    for gradient in gradients:
+        (found, mine), (expected, other) = ours.update(gradient, states[0]), theirs.update(gradient, states[1])
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        states = mine, other
+    with_means = DualDICE(adam_b1=0.9, adam_b2=0.999)._adam()
+    first, _ = with_means.update(gradients[0], with_means.init(gradients[0]))
+    np.testing.assert_allclose(first, gradients[0] / (np.abs(gradients[0]) + 1e-8), rtol=1e-5)

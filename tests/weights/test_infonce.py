@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,7 +15,7 @@ from sapp import OccupancyInfoNCE, SappError
 from sapp.core.spec import Batch, Spec
 from sapp.networks import MLP
 from sapp.weights.behaviour import TanhBehaviour
-from sapp.weights.infonce import FutureCritic, contrast
+from sapp.weights.infonce import FutureCritic, InfoNCEHealth, contrast
 
 N, S, A, E = 5, 3, 2, 4
 
@@ -70,3 +73,53 @@ def test_what_it_cannot_do_is_refused() -> None:
         OccupancyInfoNCE().init(jax.random.PRNGKey(0), Spec(S, A, jnp.zeros(S), jnp.ones(S), discrete=True))
     with pytest.raises(SappError, match="features is 0; it must be 1 or more"):
         OccupancyInfoNCE(features=0)
+
+
+@pytest.fixture(scope="module")
+def judge() -> Callable[[InfoNCEHealth], tuple]:
+    """A step that leaves the health as it is given."""
+    weights = OccupancyInfoNCE(hidden=(4,), features=E, health_rate=0.0)
+    state = weights.init(jax.random.PRNGKey(0), Spec(S, A, jnp.zeros(S), jnp.ones(S)))
+    rng = np.random.default_rng(0)
+    here, there, starts = (jnp.asarray(rng.normal(size=(N, S)), jnp.float32) for _ in range(3))
+    action = jnp.asarray(np.tanh(rng.normal(size=(N, A))), jnp.float32)
+    batch = Batch(here, action, jnp.ones(N), there, jnp.zeros(N), starts)
+    policy = TanhBehaviour(jax.random.PRNGKey(1), S, A, (4,))
+
+    @jax.jit
+    def run(health: InfoNCEHealth, weights: OccupancyInfoNCE) -> tuple:
+        given = eqx.tree_at(lambda s: s.health, state, health)
+        return weights.update(given, batch, policy, jnp.float32(0.7), jax.random.PRNGKey(2))
+
+    return lambda health, **change: run(health, replace(weights, **change))
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "unreliable"),
+    [
+        ({}, {}, False),
+        ({"error": 2.08}, {}, False),
+        ({"error": 2.12}, {}, True),
+        ({"accuracy": 0.994}, {}, False),
+        ({"accuracy": 0.996}, {}, True),
+        ({"clipped": 1.0}, {}, False),
+        ({"clipped": 0.6}, {"max_clipped": 0.5}, True),
+        ({"clipped": 0.4}, {"max_clipped": 0.5}, False),
+    ],
+)
+def test_each_limit_of_health_makes_it_unreliable(
+    judge: Callable, change: dict[str, float], settings: dict[str, float], unreliable: bool
+) -> None:
+    """The critic's loss is compared with that of one that knows nothing, here 2."""
+    healthy = {"error": 1.0, "constant": 2.0, "clipped": 0.0, "accuracy": 0.5, "ended": 0.0}
+    state, metrics = judge(InfoNCEHealth(**{k: jnp.float32(v) for k, v in (healthy | change).items()}), **settings)
+    assert bool(state.unreliable) == unreliable == bool(metrics["ratio/unreliable"])
+    assert float(metrics["ratio/model_error"]) == pytest.approx((healthy | change)["error"] / 2)
+
+
+def test_the_mass_times_the_share_of_restarts_is_one_minus_the_discount(judge: Callable) -> None:
+    for ended in (0.0, 0.01, 1.0):
+        health = InfoNCEHealth(*map(jnp.float32, (1.0, 2.0, 0.0, 0.5, ended)))
+        _, metrics = judge(health)
+        restarts = 0.3 + 0.7 * ended  # of a chain that starts anew by chance or because the task has ended
+        assert float(metrics["ratio/mass"]) * restarts == pytest.approx(0.3, rel=1e-5)

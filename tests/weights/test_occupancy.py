@@ -24,7 +24,7 @@ from sapp.weights.behaviour import TanhBehaviour
 from sapp.weights.classifier import (
     log_ratio,
 )
-from sapp.weights.occupancy import Networks, discounted
+from sapp.weights.occupancy import Networks, OccupancyHealth, discounted
 from sapp.weights.successor import Transitions
 
 STATES, ROWS, BATCH = 5, 20_000, 256
@@ -338,6 +338,27 @@ def test_an_unreliable_estimator_falls_back_to_one_where_that_is_asked(name: str
     np.testing.assert_array_equal(found, 1.0)
     _, _, found = run_steps(step, eqx.tree_at(lambda w: w.fallback, weights, False), 2)
     assert float(found.max()) < 0.8
+
+
+@pytest.mark.parametrize(
+    ("change", "unreliable"),
+    [
+        ({}, False), ({"error": 1.88}, False), ({"error": 1.92}, True), ({"left": 0.19}, False), ({"left": 0.21}, True),
+        ({"accuracy": 0.994}, False), ({"accuracy": 0.996}, True), ({"clipped": 1.0}, False),
+        ({"restarted": 0.9}, False),
+    ],
+)  # fmt: skip
+def test_each_limit_of_health_makes_it_unreliable(step: Any, change: dict[str, float], unreliable: bool) -> None:
+    """The model's error is compared with a constant model's, here 2; the mass is the share of restarts by chance."""
+    weights = eqx.tree_at(lambda w: w.health_rate, SMALL["model"], 0.0)
+    health = {"error": 1.0, "constant": 2.0, "restarted": 0.2, "left": 0.0, "clipped": 0.0, "accuracy": 0.5} | change
+    given = OccupancyHealth(**{name: jnp.float32(value) for name, value in health.items()})
+    state = eqx.tree_at(lambda s: s.health, fresh(OccupancyModel), given)
+    new, metrics, _ = step(weights, state, batch_of(0), jnp.float32(0.0), jax.random.PRNGKey(0))
+    assert bool(new.unreliable) == unreliable == bool(metrics["ratio/unreliable"])
+    assert float(metrics["ratio/model_error"]) == pytest.approx(health["error"] / 2)
+    assert float(metrics["ratio/mass"]) == pytest.approx(0.1 / health["restarted"], rel=1e-5)
+    assert float(new.mass) == float(metrics["ratio/mass"])
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -7,8 +7,8 @@ import pytest
 from sapp import (
     preset,
 )
-from sapp.weights import ControlKind
-from sapp.weights.paper import weight_range
+from sapp.weights import ControlKind, DualDICE
+from sapp.weights.paper import dualdice, is_atari, weight_range
 
 QUALITIES = ("medium", "medium-replay", "full-replay", "random", "expert", "medium-expert")
 TABLE = {
@@ -39,3 +39,19 @@ def test_presets_have_the_papers_b0_and_b1(task: str, number: int) -> None:
 @pytest.mark.parametrize("name", ["", "ant-medium-v2", "my_hopper_log", "hopper"])
 def test_other_data_gets_the_plain_range(name: str) -> None:
     assert weight_range(name) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "atari"),
+    [
+        ("pong", True), ("Breakout-1pct", True), ("ALE/Chess-v5", True), ("qbert_mixed", True), ("pongs", False),
+        ("hopper-medium-v2", False), ("my-pong", False), ("", False),
+    ],
+)  # fmt: skip
+def test_games_have_a_range_and_a_learning_rate_of_their_own(name: str, atari: bool) -> None:
+    assert is_atari(name) == atari
+    assert (weight_range(name) == (0.5, 2.0)) == atari
+    dice = dualdice(name)
+    assert dice.zeta_lr == (1e-3 if atari else 1e-4)
+    assert (dice.f.b0, dice.f.b1) == weight_range(name)
+    assert dice.nu_lr == DualDICE().nu_lr

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from sapp import (
@@ -14,7 +18,7 @@ from sapp import (
     SappError,
     Uniform,
 )
-from sapp.weights.registry import state_weights
+from sapp.weights.registry import ABOUT, CONTROLS, names, state_weights
 
 
 def test_names_give_the_weights_with_the_datasets_range() -> None:
@@ -61,3 +65,47 @@ def test_controls_nest() -> None:
 def test_a_text_that_names_no_weights_is_refused(text: str, words: str) -> None:
     with pytest.raises(SappError, match=words):
         state_weights(text)
+
+
+def test_every_name_is_taken_as_it_is_typed_and_has_its_line_of_help() -> None:
+    assert names() == [*ABOUT]
+    for name in names():
+        weights = state_weights(name.replace("NUMBER", "0.5"))
+        assert isinstance(weights, Uniform) == (name == "uniform")
+        assert isinstance(weights, ConstantWeights) == (name == "constant:NUMBER")
+    for control in CONTROLS:
+        assert isinstance(state_weights(f"{control}:dualdice").of, DualDICE)
+
+
+ESTIMATORS = {"DualDICE": "dualdice", "OccupancyModel": "occupancy", "OccupancyInfoNCE": "infonce"}
+
+
+def recorded() -> dict[str, list[tuple[str, dict[str, Any]]]]:
+    """By estimator: the datasets that studies used it on, and the settings that were written down then."""
+    found: dict[str, list[tuple[str, dict[str, Any]]]] = {name: [] for name in ESTIMATORS.values()}
+
+    def look(row: Any, datasets: list[str]) -> None:
+        if isinstance(row, dict):
+            if row.get("class") in ESTIMATORS:
+                found[ESTIMATORS[row["class"]]] += [(dataset, row) for dataset in datasets]
+            for value in row.values():
+                look(value, row.get("datasets", datasets))
+        elif isinstance(row, list):
+            for value in row:
+                look(value, datasets)
+
+    for file in sorted((Path(__file__).resolve().parents[2] / "studies").glob("*/rows/settings.json")):
+        look(json.loads(file.read_text(encoding="utf-8")), [])
+    return found
+
+
+@pytest.mark.parametrize(("name", "rows"), recorded().items())
+def test_estimators_by_name_are_those_of_the_studies_results(name: str, rows: list[tuple[str, dict[str, Any]]]) -> None:
+    assert len(rows) > 4
+    for dataset, row in rows:
+        weights = state_weights(name, dataset)
+        for field in row.keys() - {"class", "precision", "f"}:
+            own = getattr(weights, field)
+            assert (list(own) if isinstance(own, tuple) else own) == row[field], (dataset, field)
+        for field in row["f"].keys() - {"class"}:
+            assert getattr(weights.f, field) == row["f"][field], (dataset, field)
