@@ -61,6 +61,9 @@ class ConstantWeights(StateWeights):
     value: float = 1.0
     """The weight of every state."""
 
+    def __check_init__(self) -> None:
+        check_ranges("ConstantWeights", {"value": self.value}, 0.0, float("inf"))
+
     @override
     def bounds(self) -> tuple[Array, Array]:
         return jnp.asarray(self.value, jnp.float32), jnp.asarray(self.value, jnp.float32)

@@ -22,7 +22,7 @@ def test_the_normalised_reward_does_not_know_the_scale_of_the_ratios() -> None:
         assert float(found["ratio/reward_normalised"]) == pytest.approx(7.0 / 6.0)
 
 
-@pytest.mark.parametrize("name", [*(set(WEIGHTS) - {"constant"}), "constant:0.5"])
+@pytest.mark.parametrize("name", [*sorted(set(WEIGHTS) - {"constant"}), "constant:0.5"])
 def test_numbers_are_leaves_and_all_else_is_structure(name: str) -> None:
     """A text among the leaves could not be traced, and a size that is one would not be known to the compiler."""
     for text in (name, f"frozen:{name}"):

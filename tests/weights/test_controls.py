@@ -131,6 +131,8 @@ def test_unknown_controls_are_refused_by_name() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda: ConstantWeights(float("nan")), "ConstantWeights: value is nan; it must be 0 or more"),
+        (lambda: ConstantWeights(-0.5), "ConstantWeights: value is -0.5; it must be 0 or more"),
         (lambda: FrozenWeights(Uniform(), updates=-1), "FrozenWeights: updates is -1"),
         (lambda: RescaledWeights(Uniform(), mean=-0.5), "RescaledWeights: mean is -0.5"),
         (lambda: RescaledWeights(Uniform(), mean=float("nan")), "RescaledWeights: mean is nan"),
