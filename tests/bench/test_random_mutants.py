@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,21 @@ def test_widely_all_tests_of_the_folder_look() -> None:
     own, wide = drawing.tests_of(file, widely=False), drawing.tests_of(file, widely=True)
     assert own == ["tests/weights/test_dualdice.py"]
     assert set(own) < set(wide) == {f"tests/weights/{each.name}" for each in (ROOT / "tests/weights").glob("test_*.py")}
+
+
+def test_the_page_says_what_the_tests_found_of_faults_drawn_at_random() -> None:
+    with open(ROOT / "bench" / "rows" / "mutants-drawn.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    count = Counter(row["verdict"] for row in rows)
+    alike = count.pop("equivalent") + count.pop("cosmetic")
+    text = (ROOT / "bench" / "README.md").read_text(encoding="utf-8")
+    assert f"{len(rows)} such faults, in all packages" in text
+    assert {row["area"] for row in rows} == set(drawing.PACKAGES)
+    names = {"killed": "of the module's own name", "found elsewhere": "found by other tests", "missed": "tests tried"}
+    for verdict, name in names.items():
+        assert f"{name} | {count[verdict]} |" in text
+    assert f"one of speed only | {alike} |" in text
+    found, matter = count["killed"] + count["found elsewhere"], count.total()
+    assert f"of {matter} faults that matter the tests found {found}, or {100 * found / matter:.0f} %" in text
+    by_tests = {row["name"] for row in rows if row["verdict"] in ("killed", "found elsewhere")}
+    assert by_tests == {row["name"] for row in rows if row["found_by"]}
