@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from sapp.algorithms import Algorithm
-from sapp.core.backend import COMPILED_ONCE
+from sapp.core.backend import compiled_once
 from sapp.core.spec import Spec
 from sapp.networks import Policy
 from sapp.runs.members import Member
@@ -99,4 +99,4 @@ def _fresh(algorithm: Algorithm, keys: Array, spec: Spec) -> Learner:
 
 
 _init = jax.jit(_fresh)
-_init_on_cpu = jax.jit(_fresh, compiler_options=COMPILED_ONCE)
+_init_on_cpu = jax.jit(_fresh, compiler_options=compiled_once())

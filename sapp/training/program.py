@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -101,12 +101,20 @@ def prepared(
     keys, rows, own = jax.tree.map(lambda x: x[:batches], (*drawn, dataset))
     batch = feed.batches(own, rows, update, algorithm.needs_next_action)
     state = MemberState(learner.base, learner.ratio, learner.alive)
-    function = jax.vmap(partial(step, kind, update))
-    if kind.variants == 1:
-        return function, (algorithm, keys, batch, state)
-    # Variants outside, so that what depends on the batch alone is computed once for all of them.
-    algorithm, state = jax.tree.map(lambda x: x.reshape(kind.variants, batches, *x.shape[1:]), (algorithm, state))
-    return jax.vmap(function, (0, None, None, 0)), (algorithm, keys, batch, state)
+    if kind.variants > 1:
+        # Variants outside, so that what depends on the batch alone is computed once for all of them.
+        algorithm, state = jax.tree.map(lambda x: x.reshape(kind.variants, batches, *x.shape[1:]), (algorithm, state))
+    return _step_of_all(kind), (update, algorithm, keys, batch, state)
+
+
+@cache
+def _step_of_all(kind: Kind) -> Callable[..., tuple[MemberState, Metrics]]:
+    """``step`` of all members: one function per kind, so that JAX traces it once, both for what a phase logs, which is
+    asked before its program is made, and for the program."""
+    function = jax.vmap(partial(step, kind), (None, 0, 0, 0, 0))
+    if kind.variants > 1:
+        function = jax.vmap(function, (None, 0, None, None, 0))
+    return jax.jit(function, inline=True)
 
 
 def concluded(kind: Kind, learner: Learner, state: MemberState, metrics: Metrics) -> tuple[Learner, Metrics]:

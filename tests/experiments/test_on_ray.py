@@ -49,19 +49,21 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[st
     return everything(out / "results.sqlite")
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
     """A head and another node, one processor each; this process is connected."""
     from ray.cluster_utils import Cluster
 
     roots = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
-    monkeypatch.setenv("PYTHONPATH", roots)
+    patched = pytest.MonkeyPatch()
+    patched.setenv("PYTHONPATH", roots)
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     made.add_node(num_cpus=1)
     ray.init(address=made.address, log_to_driver=False)
     yield made
     ray.shutdown()
     made.shutdown()
+    patched.undo()
 
 
 def until(condition: Callable[[], Any]) -> Any:
@@ -79,6 +81,26 @@ def workers() -> set[int]:
             if entry.read_bytes().startswith(b"ray::_job"):
                 found.add(int(entry.parent.name))
     return found
+
+
+@pytest.mark.slow
+def test_one_job_is_shared_by_all_workers(tmp_path: Path, cluster: Any) -> None:
+    """A family with two seeds on two workers: the rows that each seed has when it is trained on this machine."""
+    from sapp.experiments.on_ray import run_on_ray
+
+    both = two_jobs(600)
+    one = replace(both, families=both.families[:1])
+    said: list[str] = []
+    run_on_ray(one, tmp_path / "ray", say=said.append)
+    assert said[0] == "2 jobs for 2 workers"
+    found = everything(tmp_path / "ray" / "results.sqlite")
+    assert len(found["runs"]) == len(list((tmp_path / "ray").glob("slow-*/checkpoints"))) == 2
+    for share in shares(one, 2):
+        run_experiment(share.grid, tmp_path / share.label, progress=False, say=lambda _: None)
+        here = everything(tmp_path / share.label / "results.sqlite")
+        (mine,) = (row["run"] for row in here["runs"])
+        for table in ("cells", *OF_RUNS):
+            assert [row for row in found[table] if row["run"] == mine] == here[table], table
 
 
 @pytest.mark.slow
@@ -111,23 +133,3 @@ def test_workers_and_a_node_that_die_lose_nothing(tmp_path: Path, cluster: Any, 
     until(lambda: sum(each["Alive"] for each in ray.nodes()) == 1)
     assert everything(tmp_path / "results.sqlite") == straight
     assert len(list(tmp_path.glob("slow*"))) == 2
-
-
-@pytest.mark.slow
-def test_one_job_is_shared_by_all_workers(tmp_path: Path, cluster: Any) -> None:
-    """A family with two seeds on two workers: the rows that each seed has when it is trained on this machine."""
-    from sapp.experiments.on_ray import run_on_ray
-
-    both = two_jobs(600)
-    one = replace(both, families=both.families[:1])
-    said: list[str] = []
-    run_on_ray(one, tmp_path / "ray", say=said.append)
-    assert said[0] == "2 jobs for 2 workers"
-    found = everything(tmp_path / "ray" / "results.sqlite")
-    assert len(found["runs"]) == len(list((tmp_path / "ray").glob("slow-*/checkpoints"))) == 2
-    for share in shares(one, 2):
-        run_experiment(share.grid, tmp_path / share.label, progress=False, say=lambda _: None)
-        here = everything(tmp_path / share.label / "results.sqlite")
-        (mine,) = (row["run"] for row in here["runs"])
-        for table in ("cells", *OF_RUNS):
-            assert [row for row in found[table] if row["run"] == mine] == here[table], table
